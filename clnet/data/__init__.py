@@ -1,0 +1,1 @@
+"""What a pair of views is, and where pairs come from."""

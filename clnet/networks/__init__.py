@@ -1,0 +1,1 @@
+"""The networks of the paper, with no input or output of their own."""
