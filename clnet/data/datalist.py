@@ -98,14 +98,18 @@ def read_datalist(path: str | Path) -> Datalist:
 
 
 def write_datalist(datalist: Datalist, path: str | Path) -> None:
-    """Write a datalist, with image paths relative to it. The same datalist gives the same bytes."""
+    """Write a datalist, a line for each pair, with image paths relative to the file.
+
+    The same datalist gives the same bytes.
+    """
     path = Path(path)
-    content: dict[str, Any] = {"schema": SCHEMA_VERSION, "name": datalist.name}
+    entries = [f'"schema": {SCHEMA_VERSION}', f'"name": {_json(datalist.name)}']
     for section, pairs in datalist.sections.items():
-        content[section] = [_pair_to_json(pair, path.parent) for pair in pairs]
+        lines = ",".join(f"\n  {_json(_pair_to_json(pair, path.parent))}" for pair in pairs)
+        entries.append(f'"{section}": [{lines}]')
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    unfinished.write_text("{" + ",\n ".join(entries) + "}\n", encoding="utf-8")
     unfinished.replace(path)
 
 
@@ -132,7 +136,7 @@ def split_by_patient(
     start, share = 0, 0.0
     for section, fraction in fractions.items():
         share += fraction
-        end = round(share * len(patients))
+        end = int(share * len(patients) + 0.5)
         section_of.update(dict.fromkeys(patients[start:end], section))
         start = end
     return {
@@ -205,6 +209,10 @@ def _pair_to_json(pair: Pair, folder: Path) -> dict[str, Any]:
         "links": dict(pair.links),
         "attributes": dict(pair.attributes),
     }
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=False)
 
 
 def _plain(number: float) -> int | float:

@@ -1,0 +1,165 @@
+"""From a DICOM data set to its stored values, or to a clear refusal.
+
+Decoders trust what they are given: they allocate what a file asks for, return half an image for half a
+stream, and reshape a 48 × 64 image to 64 × 48. So tags and pixel data are compared before.
+"""
+
+from importlib.util import find_spec
+from typing import Any
+
+from numpy.typing import NDArray
+from pydicom.dataset import Dataset
+from pydicom.uid import UID
+
+from clnet.data.header import TOMOSYNTHESIS, ImageHeader
+from clnet.data.image_errors import (
+    CodecError,
+    ColourImageError,
+    DamagedImageError,
+    ImageTooLargeError,
+    MultiFrameError,
+    UnsupportedPixelsError,
+)
+
+MAX_PIXELS = 100_000_000  # the largest film scans have about 40 million
+
+_JPEG = "1.2.840.10008.1.2.4."
+# Transfer syntaxes that are read, and who decodes them: the package on PyPI and the module in it.
+_RLE, _LIBJPEG, _OPENJPEG = (
+    ("pylibjpeg-rle", "rle"),
+    ("pylibjpeg-libjpeg", "libjpeg"),
+    ("pylibjpeg-openjpeg", "openjpeg"),
+)
+DECODERS: dict[str, tuple[str, str]] = {
+    "1.2.840.10008.1.2.5": _RLE,
+    **{_JPEG + end: _LIBJPEG for end in ("50", "51", "57", "70", "80", "81")},  # JPEG, JPEG-LS
+    **{_JPEG + end: _OPENJPEG for end in ("90", "91", "201", "202", "203")},  # JPEG 2000, HTJ2K
+}
+UNCOMPRESSED = ("1.2.840.10008.1.2", "1.2.840.10008.1.2.1", "1.2.840.10008.1.2.1.99", "1.2.840.10008.1.2.2")
+
+
+def check_size(header: ImageHeader) -> None:
+    """Refuse, before anything is allocated, what is too large, has several frames or is in colour."""
+    if header.rows * header.columns > MAX_PIXELS:
+        raise ImageTooLargeError(
+            f"{header.file}: Rows × Columns is {_size(header)}, more than {MAX_PIXELS:,} pixels; no "
+            "mammogram is that large. Check the file, or raise clnet.data.decode.MAX_PIXELS."
+        )
+    if header.frames > 1:
+        kind = "a tomosynthesis stack" if header.sop_class_uid == TOMOSYNTHESIS else "a multi-frame image"
+        raise MultiFrameError(
+            f"{header.file}: NumberOfFrames is {header.frames}: {kind}, where one image is expected. Use the "
+            "full-field or synthetic 2D image of the same view."
+        )
+    if header.samples > 1 or header.photometric in ("PALETTE COLOR", "P", "RGB", "LA", "RGBA"):
+        raise ColourImageError(
+            f"{header.file}: colour pixels (SamplesPerPixel {header.samples}, {header.photometric}), where "
+            "grey values are expected. It may be a screenshot; use the original image."
+        )
+
+
+def decode(dataset: Dataset, header: ImageHeader) -> NDArray[Any]:
+    """The stored values [rows, columns], integers of 8 or 16 bits."""
+    file = header.file
+    check_size(header)
+    bits = int(dataset.BitsAllocated)
+    if header.photometric not in ("MONOCHROME1", "MONOCHROME2") or bits not in (8, 16):
+        raise UnsupportedPixelsError(
+            f"{file}: PhotometricInterpretation {header.photometric} with BitsAllocated {bits}; "
+            "MONOCHROME1 or MONOCHROME2 with 8 or 16 is expected. Convert it."
+        )
+    if not 1 <= header.bits_stored <= bits:
+        raise DamagedImageError(
+            f"{file}: (0028,0101) BitsStored is {header.bits_stored}; 1 to BitsAllocated, {bits}, is "
+            "expected. Correct the tag."
+        )
+    data = dataset.get("PixelData")
+    if not data:
+        raise DamagedImageError(
+            f"{file}: (7FE0,0010) PixelData is missing: the file is truncated, or was stored without pixels. "
+            "Fetch it again from its source."
+        )
+    syntax = dataset.file_meta.TransferSyntaxUID
+    if syntax in UNCOMPRESSED:
+        _check_length(len(data), bits // 8, header)
+    elif syntax in DECODERS:
+        if DECODERS[syntax] != _RLE:
+            _check_stream(bytes(data), header)
+    else:
+        raise CodecError(
+            f"{file}: (0002,0010) TransferSyntaxUID {_name(syntax)} is not read here. Convert the file to an "
+            "uncompressed or lossless one, for instance with dcmdjpeg or gdcmconv."
+        )
+    try:
+        stored = dataset.pixel_array
+    except BaseException as error:
+        # pylibjpeg-rle panics in Rust on data that do not fit, and a panic is no `Exception` in Python.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        package, module = DECODERS.get(syntax, ("", ""))
+        if module and not (find_spec("pylibjpeg") and find_spec(module)):
+            raise CodecError(
+                f"{file}: (0002,0010) TransferSyntaxUID {_name(syntax)} cannot be decoded, because "
+                f"{package} is not installed. Run: pip install pylibjpeg {package}"
+            ) from error
+        raise DamagedImageError(
+            f"{file}: {_name(syntax)} does not decode to Rows × Columns {_size(header)}: the file is "
+            "damaged or truncated, or these tags are wrong. Fetch it again from its source."
+        ) from error
+    return stored
+
+
+def _check_length(length: int, bytes_per_pixel: int, header: ImageHeader) -> None:
+    """Uncompressed data must be as long as the tags say; less than a row too much is padding."""
+    row = header.columns * bytes_per_pixel
+    excess = length - header.rows * row
+    if not 0 <= excess < row + row % 2:
+        raise DamagedImageError(
+            f"{header.file}: (7FE0,0010) PixelData has {length} bytes, but Rows × Columns {_size(header)} "
+            f"need {header.rows * row}: the file is truncated, or these tags are wrong. Fetch it again from "
+            "its source."
+        )
+
+
+def _check_stream(data: bytes, header: ImageHeader) -> None:
+    """A compressed stream must be whole and of the size that the tags say."""
+    size = stream_size(data)
+    if size is not None and size != (header.rows, header.columns):
+        raise DamagedImageError(
+            f"{header.file}: the compressed image is {size[0]} × {size[1]}, but Rows × Columns is "
+            f"{_size(header)}. Correct the tags, or fetch the file again from its source."
+        )
+    if b"\xff\xd9" not in data[-32:]:  # a little padding and pydicom's delimiter may follow
+        raise DamagedImageError(
+            f"{header.file}: the compressed image has no end (marker FFD9): it is truncated. Fetch the file "
+            "again from its source."
+        )
+
+
+def stream_size(data: bytes) -> tuple[int, int] | None:
+    """(rows, columns) by the own header of an encapsulated JPEG, JPEG-LS or JPEG 2000; None if unknown."""
+
+    def number(at: int, length: int) -> int:
+        return int.from_bytes(data[at : at + length], "big")
+
+    siz = data.find(b"\xff\x4f\xff\x51", 0, 4096)  # JPEG 2000: SOC, then SIZ with extent minus offset
+    if siz >= 0:
+        extent_x, extent_y, offset_x, offset_y = (number(siz + at, 4) for at in (8, 12, 16, 20))
+        return extent_y - offset_y, extent_x - offset_x
+    at = data.find(b"\xff\xd8\xff", 0, 4096) + 2  # JPEG: SOI, then segments up to the start of frame
+    while at >= 2 and at + 9 <= len(data) and data[at] == 0xFF:
+        marker = data[at + 1]
+        is_start_of_frame = 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC)
+        if is_start_of_frame or marker == 0xF7:  # F7: JPEG-LS
+            rows, columns = number(at + 5, 2), number(at + 7, 2)
+            return (rows, columns) if rows else None  # 0: told after the first scan
+        at += 2 + number(at + 2, 2)
+    return None
+
+
+def _size(header: ImageHeader) -> str:
+    return f"{header.rows} × {header.columns}"
+
+
+def _name(syntax: UID) -> str:
+    return f"{syntax} ({syntax.name})" if syntax.name != syntax else str(syntax)

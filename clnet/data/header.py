@@ -1,0 +1,214 @@
+"""What an image file says about itself: the tags that decide how it is read and which view it is.
+
+`read_header` reads tags only, never pixels, so that an archive can be looked through quickly. DICOM, PNG and
+NIfTI are told apart by their content, because archives name DICOM files `.dcm`, `.dicom`, or nothing at all.
+"""
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import nibabel
+import pydicom
+from PIL import Image
+from pydicom.dataset import Dataset
+
+from clnet.data.image_errors import DamagedImageError, NotAnImageError, refusing_damage
+from clnet.data.pixels import describe_voi
+from clnet.data.tags import numbers_of, text_of
+from clnet.data.views import Laterality, is_synthetic, laterality_of, modifiers_of, view_of
+
+Format = Literal["DICOM", "PNG", "NIfTI"]
+
+SECONDARY_CAPTURE = "1.2.840.10008.5.1.4.1.1.7"  # and its multi-frame kinds, which add ".1" to ".4"
+TOMOSYNTHESIS = "1.2.840.10008.5.1.4.1.1.13.1.3"
+FOR_PROCESSING = "1.2.840.10008.5.1.4.1.1.1.2.1"
+
+_KEYWORDS = [
+    *("SOPClassUID", "SOPInstanceUID", "StudyInstanceUID", "PatientID", "Modality", "ImageType"),
+    *("PresentationIntentType", "SeriesDescription", "PaddleDescription", "BurnedInAnnotation"),
+    *("ViewPosition", "ViewCodeSequence", "ViewModifierCodeSequence", "PatientOrientation"),
+    *("ImageLaterality", "Laterality", "SharedFunctionalGroupsSequence", "BreastImplantPresent"),
+    *("Rows", "Columns", "BitsAllocated", "BitsStored", "PixelRepresentation", "PhotometricInterpretation"),
+    *("SamplesPerPixel", "NumberOfFrames", "ImagerPixelSpacing", "PixelSpacing"),
+    *("WindowCenter", "WindowWidth", "VOILUTFunction", "VOILUTSequence"),
+]
+_REQUIRED_KEYWORDS = (
+    *("SamplesPerPixel", "PhotometricInterpretation"),
+    *("BitsAllocated", "BitsStored", "PixelRepresentation"),
+)
+_NO_TAGS = "no tags in this format: view, laterality and pixel spacing are unknown"
+
+
+@dataclass(frozen=True)
+class ImageHeader:
+    """What a file says about its image; PNG and NIfTI say little more than their size.
+
+    Attributes:
+        file: where it was read.
+        view: "CC", "MLO", another view's abbreviation, the file's own text if that is none, or None.
+        laterality: the breast, "L" or "R", or None.
+        rows, columns: size of the stored image in pixels.
+        bits_stored: bits of a stored value.
+        photometric: PhotometricInterpretation, such as "MONOCHROME2".
+        spacing_mm: distance of neighbouring rows and columns at the detector, or None (scanned film).
+        modality: "MG" for a mammogram.
+        voi: the VOI transform that the file offers, in words; "none" without.
+        warnings: what a user should know about this file.
+        sop_instance_uid, study_uid, patient_id: the file's identifiers, "" without.
+        sop_class_uid: what kind of object it is.
+        frames, samples: how many frames, and how many values (colours) a pixel.
+        for_processing: raw detector data, not meant for reading by a person.
+        modifiers: what makes the view a special one, such as "spot compression".
+        synthetic: a 2D image computed from tomosynthesis.
+    """
+
+    file: Path
+    view: str | None
+    laterality: Laterality | None
+    rows: int
+    columns: int
+    bits_stored: int
+    photometric: str
+    spacing_mm: tuple[float, float] | None = None
+    modality: str = ""
+    voi: str = "none"
+    warnings: tuple[str, ...] = ()
+    sop_instance_uid: str = ""
+    study_uid: str = ""
+    patient_id: str = field(default="", repr=False)  # never shown by accident
+    sop_class_uid: str = ""
+    frames: int = 1
+    samples: int = 1
+    for_processing: bool = False
+    modifiers: tuple[str, ...] = ()
+    synthetic: bool = False
+
+
+def read_header(file: str | Path) -> ImageHeader:
+    """Read the tags of a DICOM, PNG or NIfTI file, without its pixels.
+
+    Raises:
+        ImageError: the file is none of these, is damaged, or names two different breasts.
+    """
+    file = Path(file)
+    kind = image_format(file)
+    with refusing_damage(file):
+        if kind == "DICOM":
+            return header_of(pydicom.dcmread(file, stop_before_pixels=True, specific_tags=_KEYWORDS), file)
+        if kind == "PNG":
+            with Image.open(file) as image:
+                return png_header(image, file)
+        return nifti_header(nibabel.load(file), file)
+
+
+def image_format(file: Path) -> Format:
+    """Tell the format of a file from its first bytes."""
+    try:
+        with file.open("rb") as stream:
+            start = stream.read(348)
+    except OSError as error:
+        raise NotAnImageError(f"{file}: cannot be opened ({error.strerror}). Check the path.") from error
+    if start[128:132] == b"DICM":
+        return "DICOM"
+    if start.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "PNG"
+    if start[344:347] == b"n+1" or start[4:7] == b"n+2" or start.startswith(b"\x1f\x8b"):
+        return "NIfTI"
+    raise NotAnImageError(
+        f"{file}: not a DICOM file (bytes 129 to 132 are not 'DICM'), nor PNG, nor NIfTI. "
+        "Remove it, or export the image as DICOM."
+    )
+
+
+def header_of(dataset: Dataset, file: Path) -> ImageHeader:
+    """Judge the tags of a DICOM data set that was read from `file`."""
+    modality = text_of(dataset, "Modality")
+    if not dataset.get("Rows") or not dataset.get("Columns"):
+        raise NotAnImageError(
+            f"{file}: (0028,0010) Rows or (0028,0011) Columns is missing or 0 (Modality "
+            f"{modality or 'missing'}): this object holds no image. Leave it out."
+        )
+    for keyword in _REQUIRED_KEYWORDS:
+        if dataset.get(keyword) in (None, ""):
+            raise DamagedImageError(
+                f"{file}: {keyword} is missing, and without it the pixels mean nothing. Fetch the file again."
+            )
+    view, warnings = view_of(dataset)
+    for_processing = (
+        text_of(dataset, "PresentationIntentType") == "FOR PROCESSING"
+        or text_of(dataset, "SOPClassUID") == FOR_PROCESSING
+    )
+    spacing = _spacing(dataset)
+    if for_processing:
+        warnings.append("FOR PROCESSING: raw detector data, which looks unlike an image for presentation")
+    if spacing is None:
+        warnings.append("no pixel spacing: sizes in millimetres are unknown")
+    if text_of(dataset, "BurnedInAnnotation") == "YES":
+        warnings.append("BurnedInAnnotation is YES: the pixels may show text, even the patient's name")
+    if text_of(dataset, "BreastImplantPresent") == "YES":
+        warnings.append("BreastImplantPresent is YES: an implant may show")
+    return ImageHeader(
+        file=file,
+        view=view,
+        laterality=laterality_of(dataset, file),
+        rows=int(dataset.Rows),
+        columns=int(dataset.Columns),
+        bits_stored=int(dataset.BitsStored),
+        photometric=text_of(dataset, "PhotometricInterpretation"),
+        spacing_mm=spacing,
+        modality=modality,
+        voi=describe_voi(dataset),
+        warnings=tuple(warnings),
+        sop_instance_uid=text_of(dataset, "SOPInstanceUID"),
+        study_uid=text_of(dataset, "StudyInstanceUID"),
+        patient_id=str(dataset.get("PatientID") or ""),
+        sop_class_uid=text_of(dataset, "SOPClassUID"),
+        frames=int(dataset.get("NumberOfFrames") or 1),
+        samples=int(dataset.SamplesPerPixel),
+        for_processing=for_processing,
+        modifiers=modifiers_of(dataset),
+        synthetic=is_synthetic(dataset),
+    )
+
+
+def png_header(image: Image.Image, file: Path) -> ImageHeader:
+    """Size and bits of an opened PNG; its `photometric` is Pillow's name for the kind of pixels."""
+    return ImageHeader(
+        file=file,
+        view=None,
+        laterality=None,
+        rows=image.height,
+        columns=image.width,
+        bits_stored=16 if image.mode.startswith("I") else 8,
+        photometric=image.mode,
+        samples=len(image.getbands()),
+        warnings=(_NO_TAGS,),
+    )
+
+
+def nifti_header(image: Any, file: Path) -> ImageHeader:
+    """Size and bits of a NIfTI opened by nibabel, with axes (column, row); further axes count as frames."""
+    columns, rows, *others = (*image.shape, 1, 1) if len(image.shape) < 2 else image.shape
+    kind = image.get_data_dtype()
+    return ImageHeader(
+        file=file,
+        view=None,
+        laterality=None,
+        rows=rows,
+        columns=columns,
+        bits_stored=8 * kind.itemsize,
+        photometric=str(kind),
+        samples=len(kind.names or (0,)),
+        frames=math.prod(others),
+        warnings=(_NO_TAGS,),
+    )
+
+
+def _spacing(dataset: Dataset) -> tuple[float, float] | None:
+    for keyword in ("ImagerPixelSpacing", "PixelSpacing"):
+        numbers = numbers_of(dataset, keyword)
+        if len(numbers) == 2 and min(numbers) > 0:
+            return numbers[0], numbers[1]
+    return None

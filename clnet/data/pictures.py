@@ -1,0 +1,136 @@
+"""Pictures of pairs: CC and MLO side by side, boxes in them, and lines that link the same mass."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from clnet.data.pair import VIEW_NAMES, Pair
+from clnet.data.reader import read_image
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart; labels tell boxes apart without colour.
+COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00")
+GAP = 10  # pixels between the two views
+PAPER, INK = "#16181c", "#d5d9e0"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A box in a view.
+
+    Attributes:
+        box: (x_min, y_min, x_max, y_max) in pixels of the image it is drawn on.
+        label: a word at its corner.
+        lesion: the number of its lesion; marks of one lesion in both views are linked, and share a colour.
+    """
+
+    box: tuple[float, float, float, float]
+    label: str
+    lesion: int
+
+
+def pair_picture(
+    images: Mapping[str, NDArray[np.float32] | None],
+    marks: Mapping[str, Sequence[Mark]],
+    title: str,
+    height: int = 520,
+) -> Image.Image:
+    """Draw a pair.
+
+    Args:
+        images: [H, W] grey values of each view ("cc", "mlo"), shown from their darkest to their brightest.
+        marks: the boxes in each view.
+        title: a line above the views.
+        height: of the views in pixels of the picture.
+    """
+    letter = max(height // 34, 11)
+    font = ImageFont.load_default(size=letter)
+    header = 2 * letter
+    shown = {name: _to_height(images[name], height, font) for name in VIEW_NAMES}
+    picture = Image.new("RGB", (sum(v.width for v in shown.values()) + GAP, height + header), PAPER)
+    draw = ImageDraw.Draw(picture)
+    draw.text((8, letter * 0.4), title, fill=INK, font=font)
+    left = 0
+    placed: dict[int, list[tuple[float, float, float, float]]] = {}
+    for name in VIEW_NAMES:
+        picture.paste(shown[name], (left, header))
+        image = images[name]
+        factor = height / image.shape[0] if image is not None else 1.0
+        for mark in marks.get(name, ()):
+            x0, y0, x1, y1 = (c * factor for c in mark.box)
+            box = (left + x0, header + y0, left + x1, header + y1)
+            placed.setdefault(mark.lesion, []).append(box)
+            colour = COLOURS[mark.lesion % len(COLOURS)]
+            draw.rectangle(box, outline=colour, width=max(height // 260, 1))
+            draw.text((box[2] + 3, box[1] - 2), mark.label, fill=colour, font=font)
+        left += shown[name].width + GAP
+    for lesion, boxes in placed.items():
+        if len(boxes) == 2:
+            _link(draw, boxes[0], boxes[1], COLOURS[lesion % len(COLOURS)])
+    return picture
+
+
+def datalist_picture(pair: Pair, height: int = 520) -> Image.Image:
+    """Draw a pair of a datalist with its annotated lesions."""
+    images = {name: read_image(view.image).pixels for name, view in pair.views.items()}
+    ids = sorted({i for view in pair.views.values() for i in view.lesion_ids})
+    marks = {
+        name: [
+            Mark(tuple(box), lesion_id, ids.index(lesion_id))
+            for box, lesion_id in zip(view.boxes.tolist(), view.lesion_ids, strict=True)
+        ]
+        for name, view in pair.views.items()
+    }
+    title = f"{pair.pair_id}   {len(ids)} mass{'es' * (len(ids) != 1)}, {len(pair.links)} linked"
+    return pair_picture({name: images.get(name) for name in VIEW_NAMES}, marks, title, height)
+
+
+def contact_sheet(pairs: Sequence[Pair], columns: int = 3, height: int = 420) -> Image.Image:
+    """Draw several pairs of a datalist on one sheet."""
+    return sheet([datalist_picture(pair, height) for pair in pairs], columns)
+
+
+def sheet(pictures: Sequence[Image.Image], columns: int) -> Image.Image:
+    """Lay pictures out in rows of `columns`."""
+    columns = min(columns, len(pictures))
+    width = max(p.width for p in pictures) + 2 * GAP
+    height = max(p.height for p in pictures) + 2 * GAP
+    page = Image.new("RGB", (width * columns, height * math.ceil(len(pictures) / columns)), PAPER)
+    for number, picture in enumerate(pictures):
+        page.paste(picture, (number % columns * width + GAP, number // columns * height + GAP))
+    return page
+
+
+def to_grey(pixels: NDArray[np.float32]) -> Image.Image:
+    """Grey values [H, W] as an 8-bit picture, from their darkest to their brightest."""
+    low, high = float(pixels.min()), float(pixels.max())
+    return Image.fromarray(((pixels - low) * (255 / max(high - low, 1e-6))).astype(np.uint8))
+
+
+def _to_height(
+    pixels: NDArray[np.float32] | None, height: int, font: ImageFont.FreeTypeFont | ImageFont.ImageFont
+) -> Image.Image:
+    if pixels is None:
+        blank = Image.new("RGB", (height // 2, height), PAPER)
+        ImageDraw.Draw(blank).text((height // 4, height // 2), "no view", fill=INK, font=font, anchor="mm")
+        return blank
+    width = max(round(pixels.shape[1] * height / pixels.shape[0]), 1)
+    return to_grey(pixels).resize((width, height), Image.Resampling.LANCZOS).convert("RGB")
+
+
+def _link(
+    draw: ImageDraw.ImageDraw,
+    first: tuple[float, float, float, float],
+    second: tuple[float, float, float, float],
+    colour: str,
+) -> None:
+    """A dotted line from the right edge of the left box to the left edge of the right box."""
+    start = np.array([first[2], (first[1] + first[3]) / 2])
+    end = np.array([second[0], (second[1] + second[3]) / 2])
+    steps = max(int(np.linalg.norm(end - start) / 8), 1)
+    for step in range(steps):
+        a, b = (start + (end - start) * (step + part) / steps for part in (0.0, 0.5))
+        draw.line([*a.tolist(), *b.tolist()], fill=colour, width=1)

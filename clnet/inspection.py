@@ -1,0 +1,208 @@
+"""What the reader and the preprocessing see in a file: the answers of `clnet inspect`.
+
+Each image is taken alone. In a pair, both views are resized by the smaller of their two scales.
+"""
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image, ImageDraw, ImageFont
+from torch import Tensor
+from tqdm import tqdm
+
+from clnet.data.header import image_format, read_header
+from clnet.data.image_errors import ImageError
+from clnet.data.reader import Mammogram, read_image
+from clnet.errors import ClnetError
+from clnet.preprocessing.preprocess import PlacedView, preprocess_views, resize
+
+# The keys of an image's facts and what they are without an answer.
+NO_FACTS: dict[str, Any] = {
+    "file": None,
+    "view": None,
+    "laterality": None,
+    "rows": None,
+    "columns": None,
+    "bits": None,
+    "spacing_mm": None,
+    "photometric": None,
+    "voi": None,
+    "breast_box": None,
+    "chest_side": None,
+    "flipped": None,
+    "steps": [],
+    "warnings": [],
+    "refused": None,
+}
+
+TILE = (480, 400)  # pixels (width, height) of one image on the contact sheet
+CAPTION = 40  # pixels at the top of a tile
+SHEET_COLUMNS = 3
+SHEET_TILES = 60  # the first so many images; more would not be looked at
+INK, PAPER, ACCENT, ALARM = (225, 225, 225), (24, 24, 24), (255, 180, 40), (255, 110, 90)
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """One image.
+
+    Attributes:
+        facts: what JSON gets; the keys are those of `NO_FACTS`. `breast_box` is [x_min, y_min, x_max, y_max]
+            in original pixels, `flipped` whether the image was mirrored to bring the chest wall to the left,
+            `refused` None or the reason.
+        tile: its part of the contact sheet, if asked for.
+    """
+
+    facts: dict[str, Any]
+    tile: Image.Image | None = None
+
+
+def inspect_images(
+    paths: Iterable[Path], size: tuple[int, int] = (1024, 512), apply_voi: bool = True, draw: bool = False
+) -> list[Inspection]:
+    """Inspect files, and folders with all that is in them; one that is refused does not stop the others.
+
+    Args:
+        paths: files and folders. What is no image is refused if it was named, and passed over in a folder.
+        size: (H, W) of the model's canvas.
+        apply_voi: whether the VOI LUT or window of a DICOM file is applied.
+        draw: whether to make the tiles for `contact_sheet`.
+    """
+    files = [file for path in paths for file in _files_in(path)]
+    return [
+        inspect_image(file, size, apply_voi, draw=draw and index < SHEET_TILES)
+        for index, file in enumerate(tqdm(files, desc="inspect", unit="image", disable=None, leave=False))
+    ]
+
+
+def inspect_image(
+    file: Path, size: tuple[int, int] = (1024, 512), apply_voi: bool = True, draw: bool = False
+) -> Inspection:
+    """Inspect one file; a refusal is an answer, not an error."""
+    facts = {**NO_FACTS, "file": str(file)}
+    try:
+        header = read_header(file)
+        facts |= {
+            "view": header.view,
+            "laterality": header.laterality,
+            "rows": header.rows,
+            "columns": header.columns,
+            "bits": header.bits_stored,
+            "spacing_mm": list(header.spacing_mm) if header.spacing_mm else None,
+            "photometric": header.photometric,
+            "voi": header.voi,
+            "warnings": list(header.warnings),
+        }
+        image = read_image(file, apply_voi)
+        (placed,) = preprocess_views([image], size)
+    except Exception as error:  # whatever is wrong with one file, the others are still to be seen
+        reason = str(error) if isinstance(error, ClnetError) else f"{file}: {type(error).__name__}: {error}"
+        return Inspection({**facts, "refused": reason}, _refused_tile(file, reason) if draw else None)
+    facts |= {
+        "breast_box": list(placed.breast.box),
+        "chest_side": placed.breast.chest_side,
+        "flipped": placed.placement.x_scale < 0,
+        "steps": [*image.steps, *placed.steps],
+        "warnings": [*image.warnings, *placed.warnings],
+    }
+    return Inspection(facts, _tile(image, placed) if draw else None)
+
+
+def describe(facts: Mapping[str, Any]) -> str:
+    """The facts of one image in a few lines for a person."""
+    if facts["refused"]:
+        return f"{facts['file']}\n  refused    {facts['refused']}"
+    spacing = facts["spacing_mm"]
+    pixel = f"{spacing[0]:g} × {spacing[1]:g} mm a pixel" if spacing else "spacing unknown"
+    x_min, y_min, x_max, y_max = facts["breast_box"]
+    side = f"chest wall {facts['chest_side']}, {'' if facts['flipped'] else 'not '}mirrored"
+    lines = [
+        facts["file"],
+        f"  view       {facts['view'] or 'unknown'}, laterality {facts['laterality'] or 'unknown'}",
+        f"  image      {facts['rows']} rows × {facts['columns']} columns, {facts['bits']} bits, {pixel}",
+        f"  grey       {facts['photometric']}, VOI {facts['voi']}",
+        f"  breast     x {x_min} to {x_max}, y {y_min} to {y_max}, {side}",
+        *(f"  step {number}     {step}" for number, step in enumerate(facts["steps"], start=1)),
+        *(f"  warning    {warning}" for warning in facts["warnings"]),
+    ]
+    return "\n".join(lines)
+
+
+def contact_sheet(inspections: Sequence[Inspection]) -> Image.Image:
+    """A picture of the images that were drawn: as stored, with the breast box, and as the model sees them."""
+    tiles = [inspection.tile for inspection in inspections if inspection.tile]
+    columns = max(1, min(SHEET_COLUMNS, len(tiles)))
+    rows = max(1, -(-len(tiles) // columns))
+    left_out = len(inspections) - len(tiles)
+    sheet = Image.new("RGB", (columns * TILE[0], rows * TILE[1] + (CAPTION if left_out else 0)), PAPER)
+    for index, tile in enumerate(tiles):
+        sheet.paste(tile, (index % columns * TILE[0], index // columns * TILE[1]))
+    if left_out:
+        _write(sheet, (10, rows * TILE[1] + 10), f"and {left_out} more")
+    return sheet
+
+
+def _files_in(path: Path) -> list[Path]:
+    """The file itself; of a folder, all images in it and below it, by name."""
+    if not path.is_dir():
+        return [path]
+    return [file for file in sorted(path.rglob("*")) if file.is_file() and _is_image(file)]
+
+
+def _is_image(file: Path) -> bool:
+    try:
+        image_format(file)
+    except ImageError:
+        return False
+    return True
+
+
+def _tile(image: Mammogram, placed: PlacedView) -> Image.Image:
+    """The stored image with its breast box beside the one that the model sees."""
+    tile = Image.new("RGB", TILE, PAPER)
+    header, breast = image.header, placed.breast
+    _write(tile, (10, 4), header.file.name)
+    words = f"{header.laterality or '?'} {header.view or '?'}   chest wall {breast.chest_side}"
+    _write(tile, (10, 20), words + (", mirrored" if breast.chest_side == "right" else ""))
+    if image.warnings or placed.warnings:
+        _write(tile, (300, 20), f"{len(image.warnings) + len(placed.warnings)} warning(s)", ALARM)
+
+    room = (TILE[0] // 2 - 15, TILE[1] - CAPTION - 10)
+    low, high = breast.brightness
+    stored, scale = _fit(torch.from_numpy(image.pixels), room)
+    original = _grey((stored - low) / ((high - low) or 1))
+    ImageDraw.Draw(original).rectangle([edge * scale for edge in breast.box], outline=ACCENT, width=2)
+    tile.paste(original, (10, CAPTION))
+    model, _ = _fit(placed.image[0], room)
+    tile.paste(_grey(model), (TILE[0] // 2 + 5, CAPTION))
+    return tile
+
+
+def _refused_tile(file: Path, reason: str) -> Image.Image:
+    tile = Image.new("RGB", TILE, PAPER)
+    _write(tile, (10, 4), file.name)
+    _write(
+        tile, (10, CAPTION), "refused\n\n" + textwrap.fill(reason.replace(str(file), file.name), 75), ALARM
+    )
+    return tile
+
+
+def _fit(image: Tensor, room: tuple[int, int]) -> tuple[Tensor, float]:
+    """An image [h, w] resized to fit a (width, height), and by how much."""
+    scale = min(room[0] / image.shape[1], room[1] / image.shape[0])
+    return resize(image, scale, scale), scale
+
+
+def _grey(image: Tensor) -> Image.Image:
+    """An image [h, w] in [0, 1], or beyond it and cut off, as a picture; brightened, for faint skin lines."""
+    return Image.fromarray((image.clamp(0, 1).sqrt() * 255).to(torch.uint8).numpy()).convert("RGB")
+
+
+def _write(
+    image: Image.Image, where: tuple[int, int], words: str, colour: tuple[int, int, int] = INK
+) -> None:
+    ImageDraw.Draw(image).text(where, words, fill=colour, font=ImageFont.load_default(13))

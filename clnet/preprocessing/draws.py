@@ -1,0 +1,86 @@
+"""Random draws that depend on nothing but what they are for.
+
+MONAI seeds a random transform once per worker process; what an item gets then depends on how many workers
+there are and on what each has done before. Here every draw follows from ``(seed, epoch, pair_id)`` alone. A
+run can be resumed at any epoch, on any number of workers, and sees to the bit what it would have seen.
+
+The epoch travels with the index: `EpochSampler` yields ``epoch * n + index``, `EpochDataset` takes it apart.
+So it reaches workers that were started in an earlier epoch, too.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from monai.transforms.compose import Compose
+from torch.utils.data import Dataset, Sampler
+
+
+class SeededCompose(Compose):
+    """A chain of random transforms, seeded anew for each item by ``(seed, item["epoch"], item["pair_id"])``.
+
+    Args:
+        transforms: the random transforms, in order.
+        seed: of the run.
+    """
+
+    def __init__(self, transforms: Sequence[Callable[..., Any]], seed: int = 0) -> None:
+        super().__init__(transforms)
+        self.seed = seed
+
+    def __call__(self, input_: Any, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        """Seed, then run the chain; an item without an epoch is of epoch 0."""
+        self.set_random_state(seed=item_seed(self.seed, input_.get("epoch", 0), input_["pair_id"]))
+        return super().__call__(input_, *args, **kwargs)
+
+
+def item_seed(seed: int, epoch: int, pair_id: str) -> int:
+    """A number below 2**32, the same in every process (which Python's `hash` of a text is not)."""
+    digest = hashlib.blake2b(f"{seed} {epoch} {pair_id}".encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "little")
+
+
+class EpochDataset(Dataset[Any]):
+    """Items of other data, with their epoch, through the random part of the transforms.
+
+    Args:
+        data: the items after the deterministic transforms: MONAI's Dataset, CacheDataset, PersistentDataset.
+        transform: what is done to each, a `SeededCompose` and `FinishPaird`.
+    """
+
+    def __init__(self, data: Sequence[Mapping[str, Any]], transform: Callable[[Any], Any]) -> None:
+        self.data = data
+        self.transform = transform
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, draw: int) -> Any:
+        """The item of a draw ``epoch * n + index``."""
+        epoch, index = divmod(draw, len(self.data))
+        return self.transform({**self.data[index], "epoch": epoch})
+
+
+class EpochSampler(Sampler[int]):
+    """Each epoch a new order of all items, given by the seed and the epoch; the next epoch at each iteration.
+
+    Args:
+        length: number of items.
+        seed: of the run.
+        epoch: the epoch to begin with; set it to resume.
+    """
+
+    def __init__(self, length: int, seed: int = 0, epoch: int = 0) -> None:
+        self.length = length
+        self.seed = seed
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __iter__(self) -> Iterator[int]:
+        generator = torch.Generator().manual_seed(item_seed(self.seed, self.epoch, "order"))
+        first = self.epoch * self.length
+        self.epoch += 1
+        return iter((first + torch.randperm(self.length, generator=generator)).tolist())

@@ -1,0 +1,136 @@
+"""From the two images of a breast to the model's space.
+
+The model sees each view on a canvas of one size [H, W]: the chest wall on the left at x = 0, the breast box
+at the top left, zeros to its right and below. Both views share **one scale**, so that a depth from the chest
+wall is the same number of model pixels in CC and MLO: the geometry that links a lesion across them.
+
+The full pixels are touched twice, for the reduced copy on which the breast is found and for the resize of its
+box; all the rest happens on the small result.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from clnet.data.reader import Mammogram
+from clnet.preprocessing.breast import PERCENTILES, Breast, find_breast
+from clnet.preprocessing.placement import Placement
+
+
+@dataclass(frozen=True)
+class PlacedView:
+    """A view in the model's space.
+
+    Attributes:
+        image: float32 [1, H, W] in [0, 1]; 0 is background and padding.
+        valid_size: (rows, columns) of the image at the top left of the canvas; padding lies beyond.
+        placement: from pixels of the stored image to pixels of the canvas.
+        breast: what was found in the stored image.
+        steps: what was done, in words, in order.
+        warnings: what a user should know.
+    """
+
+    image: Tensor
+    valid_size: tuple[int, int]
+    placement: Placement
+    breast: Breast
+    steps: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def preprocess_views(
+    images: Sequence[Mammogram], size: tuple[int, int], laterality: str | None = None
+) -> list[PlacedView]:
+    """Find, orient, crop, resize, normalise and pad the views of one breast.
+
+    Args:
+        images: CC and MLO, or the one of them that is there.
+        size: (H, W) of the canvas.
+        laterality: of the breast, for an image that does not say it; see `find_breast`.
+    """
+    breasts = [find_breast(image.pixels, image.header.laterality or laterality) for image in images]
+    units = _pixel_units(images)
+    # Model pixels a unit: the most at which every breast box fits the canvas, and a hair more, lest rounding
+    # make the box that fills it a pixel smaller.
+    scale = (1 + 1e-12) * min(
+        min(size[0] / ((y_max - y_min) * unit_y), size[1] / ((x_max - x_min) * unit_x))
+        for (x_min, y_min, x_max, y_max), (unit_y, unit_x) in zip(
+            (breast.box for breast in breasts), units, strict=True
+        )
+    )
+    return [
+        _place(image.pixels, breast, (scale * unit_y, scale * unit_x), size)
+        for image, breast, (unit_y, unit_x) in zip(images, breasts, units, strict=True)
+    ]
+
+
+def _pixel_units(images: Sequence[Mammogram]) -> list[tuple[float, float]]:
+    """The (height, width) of a pixel of each image: in mm if all of them know it, else in pixels."""
+    spacings = [image.header.spacing_mm for image in images]
+    known = [spacing for spacing in spacings if spacing]
+    return known if len(known) == len(spacings) else [(1.0, 1.0)] * len(spacings)
+
+
+def _place(
+    pixels: NDArray[np.float32], breast: Breast, scale: tuple[float, float], size: tuple[int, int]
+) -> PlacedView:
+    """One view on its canvas of that (H, W), at a scale of (y, x) model pixels an original pixel."""
+    x_min, y_min, x_max, y_max = breast.box
+    scale_y, scale_x = scale
+    mirrored = breast.chest_side == "right"
+    # The grid of the resized image begins at x_start. To be mirrored, it must end at the chest wall.
+    whole_columns = max(1, math.floor((x_max - x_min) * scale_x))
+    x_start = max(x_min, x_max - math.ceil(whole_columns / scale_x)) if mirrored else x_min
+
+    resized = resize(torch.from_numpy(pixels[y_min:y_max, x_start:x_max]), scale_y, scale_x)
+    placement = Placement(
+        x_scale=scale_x, x_shift=-scale_x * x_start, y_scale=scale_y, y_shift=-scale_y * y_min
+    )
+    if mirrored:
+        resized = resized.flip(-1)
+        placement = placement.then(Placement(x_scale=-1.0, x_shift=resized.shape[1]))
+
+    rows, columns = min(resized.shape[0], size[0]), min(resized.shape[1], size[1])
+    low, high = breast.brightness
+    image = torch.zeros(1, *size)
+    warnings = breast.warnings
+    if high > low:
+        image[0, :rows, :columns] = resized[:rows, :columns].sub(low).div_(high - low).clamp_(0, 1)
+    else:
+        warnings += ("one brightness all over the breast: the view is blank",)
+    steps = (
+        f"breast at x {x_min} to {x_max}, y {y_min} to {y_max}, chest wall on the {breast.chest_side}",
+        f"cropped to it and resized with anti-aliasing by {scale_y:.5g} to {rows} rows and {columns} columns",
+        *(("mirrored: chest wall to the left",) if mirrored else ()),
+        f"brightness {low:.6g} to {high:.6g} (percentiles {PERCENTILES[0]:g} and {PERCENTILES[1]:g} "
+        "of the breast) mapped to 0 to 1 and cut off there",
+        f"padded with 0 on the right and below to {size[0]} rows and {size[1]} columns",
+    )
+    return PlacedView(image, (rows, columns), placement, breast, steps, warnings)
+
+
+def resize(image: Tensor, scale_y: float, scale_x: float) -> Tensor:
+    """Resize an image [h, w] with anti-aliasing by exactly these factors: the edge x lands at scale_x * x.
+
+    The result has the whole pixels that fit: [floor(h * scale_y), floor(w * scale_x)]. An image that would
+    not fill one pixel is continued by its last row or column.
+    """
+    batch = image[None, None]
+    rows, columns = math.floor(1 / scale_y) + 1, math.floor(1 / scale_x) + 1  # these fill a pixel
+    if image.shape[0] < rows or image.shape[1] < columns:
+        missing = (0, max(0, columns - image.shape[1]), 0, max(0, rows - image.shape[0]))
+        batch = F.pad(batch, missing, mode="replicate")
+    resized = F.interpolate(
+        batch,
+        scale_factor=(scale_y, scale_x),
+        mode="bilinear",
+        antialias=True,
+        recompute_scale_factor=False,  # the size is rounded, the scale is not
+    )
+    return resized[0, 0]

@@ -1,0 +1,189 @@
+"""Random transforms for training: the paper's three (flip, crop, normalisation) and zoom.
+
+What the two views share is what must stay comparable between them, the depth from the chest wall (x):
+
+=====================  ===========  ==========================================================
+draw                   views        because
+=====================  ===========  ==========================================================
+vertical flip          independent  a lesion's rows in CC say nothing of its rows in MLO
+horizontal flip        shared       it mirrors depth
+crop, columns          shared       they are depth
+crop, rows             independent  as for the vertical flip
+zoom factor            shared       it scales depth
+zoom, columns kept     shared       they are depth
+zoom, rows kept        independent  as for the vertical flip
+normalisation          independent  each view is exposed and normalised by itself
+=====================  ===========  ==========================================================
+
+All follow MONAI's convention (`prob`, `set_random_state`) and come after `PreprocessPaird`. They change the
+image, its placement and its valid size, never a box, and leave the view at the top left of its canvas, padded
+with 0. A missing view passes through.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from monai.transforms.transform import MapTransform, RandomizableTransform
+from torch import Tensor
+
+from clnet.data.pair import VIEW_NAMES
+from clnet.preprocessing.placement import Placement
+from clnet.preprocessing.preprocess import resize
+from clnet.preprocessing.transforms import Item
+
+
+class RandPairTransform(RandomizableTransform, MapTransform):
+    """What the random transforms have in common: with a probability, change the views that are there."""
+
+    def __init__(self, prob: float) -> None:
+        RandomizableTransform.__init__(self, prob)
+        MapTransform.__init__(self, keys=VIEW_NAMES)
+
+    def __call__(self, data: Mapping[str, Any]) -> Item:
+        """A changed copy of the item."""
+        item = dict(data)
+        self.randomize(item)
+        if self._do_transform:
+            self.change(item, [view for view in VIEW_NAMES if item[view] is not None])
+        return item
+
+    def change(self, item: Item, views: list[str]) -> None:
+        """Draw and apply; `item` is the transform's own copy, its values are not."""
+        raise NotImplementedError
+
+
+class RandFlipPaird(RandPairTransform):
+    """Flip upside down, each view by itself; and, if asked, left to right, both views together.
+
+    A horizontal flip puts the chest wall on the right, where preprocessing never leaves it: 0 by default.
+
+    Args:
+        prob: of a vertical flip, for each view.
+        horizontal_prob: of a horizontal flip of both.
+    """
+
+    def __init__(self, prob: float = 0.5, horizontal_prob: float = 0.0) -> None:
+        super().__init__(prob=1.0)
+        self.vertical_prob = prob
+        self.horizontal_prob = horizontal_prob
+
+    def change(self, item: Item, views: list[str]) -> None:
+        """Draw and apply."""
+        for view in views:
+            rows, columns = item[f"{view}_valid_size"]
+            if self.R.random() < self.vertical_prob:
+                flipped = item[view][:, :rows, :columns].flip(1)
+                _put(item, view, flipped, Placement(y_scale=-1.0, y_shift=rows))
+        if self.R.random() < self.horizontal_prob:
+            # Both about the same line, so that depth stays comparable; the narrower view gets a blank margin.
+            width = max(item[f"{view}_valid_size"][1] for view in views)
+            for view in views:
+                flipped = item[view][:, : item[f"{view}_valid_size"][0], :width].flip(2)
+                _put(item, view, flipped, Placement(x_scale=-1.0, x_shift=width))
+
+
+class RandCropPaird(RandPairTransform):
+    """Keep a random part of each view: the same columns of both, rows of its own in each.
+
+    Args:
+        prob: of a crop of both views.
+        min_part: the least part of the rows, and of the columns, that is kept, in (0, 1].
+    """
+
+    def __init__(self, prob: float = 0.5, min_part: float = 0.7) -> None:
+        super().__init__(prob)
+        self.min_part = min_part
+
+    def change(self, item: Item, views: list[str]) -> None:
+        """Draw and apply."""
+        widths = [item[f"{view}_valid_size"][1] for view in views]
+        part = self.R.uniform(self.min_part, 1)
+        # At most this much off the left, so that something is left of the narrower view, too.
+        left = int(self.R.uniform(0, 1 - part) * min(widths))
+        right = left + max(1, round(part * max(widths)))
+        for view in views:
+            rows, columns = item[f"{view}_valid_size"]
+            part = self.R.uniform(self.min_part, 1)
+            top = int(self.R.uniform(0, 1 - part) * rows)
+            bottom = top + max(1, round(part * rows))
+            cropped = item[view][:, top : min(bottom, rows), left : min(right, columns)]
+            _put(item, view, cropped, Placement(x_shift=-left, y_shift=-top))
+
+
+class RandZoomPaird(RandPairTransform):
+    """Enlarge or reduce both views by one factor; where they outgrow the canvas, keep a random part.
+
+    Args:
+        prob: of a zoom of both views.
+        min_zoom: smallest factor.
+        max_zoom: largest factor.
+    """
+
+    def __init__(self, prob: float = 0.5, min_zoom: float = 0.8, max_zoom: float = 1.25) -> None:
+        super().__init__(prob)
+        self.min_zoom, self.max_zoom = min_zoom, max_zoom
+
+    def change(self, item: Item, views: list[str]) -> None:
+        """Draw and apply."""
+        zoom = self.R.uniform(self.min_zoom, self.max_zoom)
+        height, width = item[views[0]].shape[1:]
+        widths = [item[f"{view}_valid_size"][1] for view in views]
+        # No more off the left than the enlargement adds, so that something is left of the narrower view, too.
+        excess = min(max(widths) - width / zoom, min(widths) * (1 - 1 / zoom))
+        left = int(self.R.uniform(0, max(0, excess)))
+        for view in views:
+            rows, columns = item[f"{view}_valid_size"]
+            top = int(self.R.uniform(0, max(0, rows - height / zoom)))
+            # What will not be seen need not be resized.
+            bottom = min(rows, top + math.ceil(height / zoom))
+            right = min(columns, left + math.ceil(width / zoom))
+            zoomed = resize(item[view][0, top:bottom, left:right], zoom, zoom)[None, :height, :width]
+            placement = Placement(zoom, -zoom * left, zoom, -zoom * top)
+            _put(item, view, zoomed, placement)
+
+
+class RandNormalisePaird(RandPairTransform):
+    """Normalise each view again, by other limits and with another gamma than its percentiles gave.
+
+    ``x -> clip((x - low) / (high - low), 0, 1) ** gamma``. 0 stays 0, and with it background and padding.
+
+    Args:
+        prob: for each view.
+        max_low: low is drawn from [0, max_low].
+        high: the range of high.
+        gamma: the range of gamma, drawn evenly on a logarithmic scale.
+    """
+
+    def __init__(
+        self,
+        prob: float = 0.5,
+        max_low: float = 0.1,
+        high: tuple[float, float] = (0.8, 1.2),
+        gamma: tuple[float, float] = (0.7, 1.4),
+    ) -> None:
+        super().__init__(prob=1.0)
+        self.view_prob = prob
+        self.max_low, self.high, self.gamma = max_low, high, gamma
+
+    def change(self, item: Item, views: list[str]) -> None:
+        """Draw and apply."""
+        for view in views:
+            if self.R.random() >= self.view_prob:
+                continue
+            low, high = self.R.uniform(0, self.max_low), self.R.uniform(*self.high)
+            gamma = math.exp(self.R.uniform(math.log(self.gamma[0]), math.log(self.gamma[1])))
+            rows, columns = item[f"{view}_valid_size"]
+            valid = item[view][:, :rows, :columns]
+            _put(item, view, valid.sub(low).div_(high - low).clamp_(0, 1).pow_(gamma), Placement())
+
+
+def _put(item: Item, view: str, content: Tensor, moved: Placement) -> None:
+    """Give a view of the item new content [1, h, w] at the top left of a new canvas; note how it moved."""
+    _, rows, columns = content.shape
+    canvas = torch.zeros_like(item[view])
+    canvas[:, :rows, :columns] = content
+    item[view] = canvas
+    item[f"{view}_valid_size"] = [rows, columns]
+    item[f"{view}_placement"] = Placement.from_dict(item[f"{view}_placement"]).then(moved).to_dict()

@@ -1,0 +1,177 @@
+"""MONAI dictionary transforms over a pair: load, preprocess, (augment: see `random_transforms`), finish.
+
+An item begins as `Pair.to_item()` makes it. On the way it holds, for each view ("cc", "mlo"):
+
+==================  =================  =================================================================
+key                 from               value
+==================  =================  =================================================================
+``cc``              `Pair.to_item`     path of the image, or None if the view is missing
+..                  `LoadPaird`        `Mammogram`, or None
+..                  `PreprocessPaird`  float32 [1, H, W], or None
+``cc_boxes``        `Pair.to_item`     [n, 4] xyxy in **original** pixels, all the way
+``cc_lesion_ids``   `Pair.to_item`     [n]; the same number in both views is the same lesion
+``cc_meta``         `LoadPaird`        what the file says, `steps` taken and `warnings`, or None
+``cc_placement``    `PreprocessPaird`  `Placement.to_dict()` from original to model pixels, or None
+``cc_valid_size``   `PreprocessPaird`  [rows, columns] of the image at its canvas's top left, or None
+==================  =================  =================================================================
+
+Geometry touches only the image, the placement and the valid size. `FinishPaird` maps the boxes, once, by the
+placement that came out of it all; nothing else moves a box.
+
+From `PreprocessPaird` on, an item holds tensors and plain values only, so that MONAI's caches can store it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from monai.transforms.transform import MapTransform
+from torch import Tensor
+
+from clnet.boxes import clip_to_image, normalise
+from clnet.data.pair import VIEW_NAMES, check_boxes_inside
+from clnet.data.reader import read_image
+from clnet.preprocessing.placement import Placement
+from clnet.preprocessing.preprocess import preprocess_views
+
+Item = dict[str, Any]
+
+
+class LoadPaird(MapTransform):
+    """Read the images of a pair; refuse boxes that do not lie inside them.
+
+    Args:
+        apply_voi: whether the VOI LUT or window of a DICOM file is applied.
+    """
+
+    def __init__(self, apply_voi: bool = True) -> None:
+        super().__init__(keys=VIEW_NAMES)
+        self.apply_voi = apply_voi
+
+    def __call__(self, data: Mapping[str, Any]) -> Item:
+        """The item with images in place of paths."""
+        item = dict(data)
+        for view in VIEW_NAMES:
+            item[f"{view}_meta"] = None
+            if item[view] is None:
+                continue
+            image = read_image(item[view], apply_voi=self.apply_voi)
+            header = image.header
+            check_boxes_inside(
+                item[f"{view}_boxes"],
+                rows=header.rows,
+                columns=header.columns,
+                where=f"pair {item['pair_id']}, {view}, {header.file}",
+            )
+            item[view] = image
+            item[f"{view}_meta"] = {
+                "file": str(header.file),
+                "view": header.view,
+                "laterality": header.laterality,
+                "rows": header.rows,
+                "columns": header.columns,
+                "spacing_mm": list(header.spacing_mm) if header.spacing_mm else None,
+                "steps": list(image.steps),
+                "warnings": list(image.warnings),
+            }
+        return item
+
+
+class PreprocessPaird(MapTransform):
+    """Bring loaded views to the model's space: see `preprocess_views`.
+
+    Args:
+        size: (H, W) of the canvas.
+    """
+
+    def __init__(self, size: tuple[int, int]) -> None:
+        super().__init__(keys=VIEW_NAMES)
+        self.size = (int(size[0]), int(size[1]))
+
+    def __call__(self, data: Mapping[str, Any]) -> Item:
+        """The item with tensors in place of images."""
+        item = dict(data)
+        for view in VIEW_NAMES:
+            item[f"{view}_boxes"] = torch.as_tensor(item[f"{view}_boxes"], dtype=torch.float32)
+            item[f"{view}_lesion_ids"] = torch.as_tensor(item[f"{view}_lesion_ids"], dtype=torch.int64)
+            item[f"{view}_placement"] = item[f"{view}_valid_size"] = None
+        views = [view for view in VIEW_NAMES if item[view] is not None]
+        placed_views = preprocess_views([item[view] for view in views], self.size, item.get("laterality"))
+        for view, placed in zip(views, placed_views, strict=True):
+            outside = _boxes_outside(item[f"{view}_boxes"], placed.breast.box)
+            meta = item[f"{view}_meta"]
+            item[view] = placed.image
+            item[f"{view}_placement"] = placed.placement.to_dict()
+            item[f"{view}_valid_size"] = list(placed.valid_size)
+            item[f"{view}_meta"] = {
+                **meta,
+                "steps": [*meta["steps"], *placed.steps],
+                "warnings": [*meta["warnings"], *placed.warnings, *outside],
+            }
+        return item
+
+
+class FinishPaird(MapTransform):
+    """Make the sample that collation and the network get.
+
+    ================  ==============================================================================
+    ``pair_id``       as given
+    ``image``         float32 [2, H, W]: channel 0 CC, channel 1 MLO; zeros where a view is missing
+    ``present``       bool [2]
+    ``boxes``         [cc [n, 4], mlo [m, 4]] float32, cxcywh normalised by the canvas
+    ``lesion_ids``    [cc [n], mlo [m]] int64
+    ``placements``    [cc, mlo], each `Placement.to_dict()` from original to model pixels, or None
+    ``meta``          [cc, mlo], each what the file says, the steps taken and the warnings, or None
+    ================  ==============================================================================
+
+    A lesion of which a crop leaves too little is dropped from its view. Its id stays in the other view: there
+    it is now what a lesion marked in one view always is, one without a partner.
+
+    Args:
+        min_visible: how much of a box's area must be left for the lesion to stay, in (0, 1].
+    """
+
+    def __init__(self, min_visible: float = 0.5) -> None:
+        super().__init__(keys=VIEW_NAMES)
+        self.min_visible = min_visible
+
+    def __call__(self, data: Mapping[str, Any]) -> Item:
+        """The sample."""
+        images = [data[view] for view in VIEW_NAMES]
+        blank = torch.zeros_like(next(image for image in images if image is not None))
+        targets = [self._target(data, view) for view in VIEW_NAMES]
+        return {
+            "pair_id": data["pair_id"],
+            "image": torch.cat([blank if image is None else image for image in images]),
+            "present": torch.tensor([image is not None for image in images]),
+            "boxes": [boxes for boxes, _ in targets],
+            "lesion_ids": [lesion_ids for _, lesion_ids in targets],
+            "placements": [data[f"{view}_placement"] for view in VIEW_NAMES],
+            "meta": [data[f"{view}_meta"] for view in VIEW_NAMES],
+        }
+
+    def _target(self, data: Mapping[str, Any], view: str) -> tuple[Tensor, Tensor]:
+        """Boxes [n, 4], normalised, and lesion ids [n] of what is visible in a view."""
+        boxes, lesion_ids = data[f"{view}_boxes"], data[f"{view}_lesion_ids"]
+        if data[view] is None:
+            return boxes[:0], lesion_ids[:0]
+        whole = Placement.from_dict(data[f"{view}_placement"]).apply(boxes)
+        visible = clip_to_image(whole, *data[f"{view}_valid_size"])
+        kept = _area(visible) >= self.min_visible * _area(whole)
+        return normalise(visible[kept], *data[view].shape[1:]), lesion_ids[kept]
+
+
+def _area(boxes: Tensor) -> Tensor:
+    """Area [n] of xyxy boxes [n, 4]; 0 for one that clipping has turned inside out."""
+    sides = (boxes[:, 2:] - boxes[:, :2]).clamp(min=0)
+    return sides[:, 0] * sides[:, 1]
+
+
+def _boxes_outside(boxes: Tensor, breast: tuple[int, int, int, int]) -> list[str]:
+    """A warning for each marked box [n, 4] that is not wholly inside the breast box, in original pixels."""
+    x_min, y_min, x_max, y_max = breast
+    return [
+        f"box {index} {box} lies partly outside the breast found at {list(breast)}"
+        for index, box in enumerate(boxes.tolist())
+        if box[0] < x_min or box[1] < y_min or box[2] > x_max or box[3] > y_max
+    ]

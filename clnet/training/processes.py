@@ -1,0 +1,29 @@
+"""What the processes of one training must agree on."""
+
+import torch
+from torch import Tensor, distributed
+
+
+def mean_count(count: int, like: Tensor) -> Tensor:
+    """The mean over processes of a count, at least 1: what a sum over lesions is divided by.
+
+    Gradients are averaged over processes, so dividing by the mean count makes the result that of one process
+    with the whole batch; each process dividing by its own count would weigh lesions unequally.
+
+    Args:
+        count: of this process, 0 or more.
+        like: gives device and type.
+
+    Returns:
+        A scalar, the same in every process.
+    """
+    mean = torch.tensor(float(count), device=like.device, dtype=like.dtype)
+    if distributed.is_available() and distributed.is_initialized():
+        distributed.all_reduce(mean)
+        mean = mean / distributed.get_world_size()
+    return mean.clamp(min=1)
+
+
+def full_precision(x: Tensor) -> Tensor:
+    """Half precision to float32, for sums and exponentials; float32 and float64 stay."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x

@@ -1,0 +1,1 @@
+"""Its place makes `tests/` importable, for the helpers that test modules share."""

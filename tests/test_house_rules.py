@@ -1,0 +1,61 @@
+"""What holds for the whole tree: style, types, and the one direction of imports."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+# Each station may import from itself and from those before it.
+STATIONS = ["errors", "boxes", "data", "preprocessing", "networks", "training", "inference", "evaluation"]
+LAST = ["inspection", "apps", "cli"]
+
+
+def station(path):
+    return path.relative_to(ROOT / "clnet").parts[0].removesuffix(".py")
+
+
+def imported_stations(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert node.level == 0, f"{path}: relative imports hide where things come from"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "clnet" and len(parts) > 1 and parts[1] != "__version__":
+                yield parts[1]
+
+
+MODULES = sorted((ROOT / "clnet").rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_one_way(path):
+    here = station(path)
+    order = [*STATIONS, *LAST]
+    for there in imported_stations(path):
+        if here == "__init__":
+            pytest.fail("clnet/__init__.py imports nothing of clnet")
+        assert order.index(there) <= order.index(here), f"{path.name} of {here} imports {there}"
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in MODULES if "networks" in p.parts], ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_networks_know_no_data(path):
+    assert not {"data", "preprocessing"} & set(imported_stations(path))
+
+
+@pytest.mark.parametrize(
+    "command", [["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]], ids=" ".join
+)
+def test_the_tree_is_clean_for(command):
+    said = subprocess.run(
+        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert said.returncode == 0, said.stdout + said.stderr
