@@ -5,6 +5,7 @@ Each command is a function that takes the parsed arguments. What it needs is imp
 """
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"clnet {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_phantom(commands)
-    #_add_inspect(commands)
+    _add_inspect(commands)
     return parser
 
 
@@ -58,7 +59,8 @@ def _add_phantom(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def _phantom(options: argparse.Namespace) -> None:
     from clnet.data.phantom import PhantomSettings, make_phantom
 
-    settings = PhantomSettings(options.pairs, options.seed, *options.size, options.difficulty)
+    rows, columns = options.size
+    settings = PhantomSettings(options.pairs, options.seed, rows, columns, options.difficulty)
     datalist = make_phantom(options.out, settings, options.workers)
     for section, pairs in datalist.sections.items():
         lesions = {
@@ -67,3 +69,46 @@ def _phantom(options: argparse.Namespace) -> None:
         links = sum(len(pair.links) for pair in pairs)
         print(f"{section:<11}{len(pairs):>5} pairs {len(lesions):>5} masses, {links} linked in both views")
     print(f"datalist  {options.out / 'datalist.json'}\npicture   {options.out / 'preview.png'}")
+
+
+def _add_inspect(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    command = commands.add_parser(
+        "inspect",
+        help="show what the reader and the preprocessing see in image files",
+        description="Show what the reader and the preprocessing see: view, laterality, size, bits, spacing, "
+        "where the breast is, and the exact chain that leads to the model's input. "
+        "The exit status is 1 if an image was refused.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    command.add_argument(
+        "paths", type=Path, nargs="+", metavar="PATH", help="an image file, or a folder of them"
+    )
+    command.add_argument("--json", action="store_true", help="print a list with one object for each image")
+    command.add_argument(
+        "--picture", type=Path, metavar="OUT.png", help="draw the images with their breast boxes"
+    )
+    command.add_argument(
+        "--size", type=int, nargs=2, default=(1024, 512), metavar=("H", "W"), help="of the model's input"
+    )
+    command.add_argument(
+        "--no-voi", action="store_true", help="do not apply the VOI LUT or window of DICOM files"
+    )
+    command.set_defaults(run=_inspect)
+
+
+def _inspect(options: argparse.Namespace) -> int:
+    from clnet.inspection import contact_sheet, describe, inspect_images
+
+    inspections = inspect_images(
+        options.paths, tuple(options.size), apply_voi=not options.no_voi, draw=options.picture is not None
+    )
+    facts = [inspection.facts for inspection in inspections]
+    if options.json:
+        print(json.dumps(facts, indent=1, ensure_ascii=False))
+    else:
+        print("\n\n".join(describe(fact) for fact in facts) or "no images there")
+    if options.picture:
+        options.picture.parent.mkdir(parents=True, exist_ok=True)
+        contact_sheet(inspections).save(options.picture)
+        print(f"picture   {options.picture}", file=sys.stderr)
+    return int(any(fact["refused"] for fact in facts))

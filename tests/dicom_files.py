@@ -15,7 +15,9 @@ from pydicom.uid import (
 STUDY = "1.2.826.0.1.3680043.8.498.1"
 
 
-def ramp(rows: int = 20, columns: int = 12, low: int = 0, high: int = 4095, dtype: Any = np.uint16) -> np.ndarray:
+def ramp(
+    rows: int = 20, columns: int = 12, low: int = 0, high: int = 4095, dtype: Any = np.uint16
+) -> np.ndarray:
     """A picture that holds its range from `low` (first pixel) to `high` (last pixel), rows first."""
     return np.linspace(low, high, rows * columns).round().astype(dtype).reshape(rows, columns)
 

@@ -96,7 +96,7 @@ def read_header(file: str | Path) -> ImageHeader:
     kind = image_format(file)
     with refusing_damage(file):
         if kind == "DICOM":
-            return header_of(pydicom.dcmread(file, stop_before_pixels=True, specific_tags=_KEYWORDS), file)
+            return dicom_header(file)
         if kind == "PNG":
             with Image.open(file) as image:
                 return png_header(image, file)
@@ -122,13 +122,15 @@ def image_format(file: Path) -> Format:
     )
 
 
-def header_of(dataset: Dataset, file: Path) -> ImageHeader:
-    """Judge the tags of a DICOM data set that was read from `file`."""
+def dicom_header(file: Path) -> ImageHeader:
+    """Read and judge the tags of a DICOM file."""
+    dataset = pydicom.dcmread(file, stop_before_pixels=True, specific_tags=_KEYWORDS)
     modality = text_of(dataset, "Modality")
     if not dataset.get("Rows") or not dataset.get("Columns"):
         raise NotAnImageError(
             f"{file}: (0028,0010) Rows or (0028,0011) Columns is missing or 0 (Modality "
-            f"{modality or 'missing'}): this object holds no image. Leave it out."
+            f"{modality or 'missing'}): this object holds no image, or is truncated. Leave it out, "
+            "or fetch it again from its source."
         )
     for keyword in _REQUIRED_KEYWORDS:
         if dataset.get(keyword) in (None, ""):

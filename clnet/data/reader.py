@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from clnet.data.decode import check_size, decode
-from clnet.data.header import ImageHeader, header_of, image_format, nifti_header, png_header
+from clnet.data.header import ImageHeader, dicom_header, image_format, nifti_header, png_header
 from clnet.data.image_errors import ImageError, UnsupportedPixelsError, refusing_damage
 from clnet.data.pixels import to_grey
 
@@ -62,8 +62,10 @@ def read_image(file: str | PathLike[str], apply_voi: bool = True) -> Mammogram:
 
 
 def _read_dicom(file: Path, apply_voi: bool) -> Mammogram:
+    header = dicom_header(
+        file
+    )  # first: where pixel data are cut off, pydicom gives up the other tags as well
     dataset = pydicom.dcmread(file)
-    header = header_of(dataset, file)
     stored = decode(dataset, header)
     pixels, steps, warnings = to_grey(stored, dataset, apply_voi)
     decoded = f"{dataset.file_meta.TransferSyntaxUID.name} decoded"

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from clnet.networks.decoder import ViewInteractiveDecoder
 from clnet.networks.encoder import ImageEncoder
-from clnet.networks.settings import SettingError, check_width
 from clnet.networks.lesion_linker import LesionLinker
 from clnet.networks.pair_verification import PairVerification
+from clnet.networks.settings import SettingError, check_width
 
 MatchLearning = Literal["lesion_linker", "pair_verification", "none"]
 

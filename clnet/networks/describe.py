@@ -32,42 +32,67 @@ OPENED = (
 
 WHY_LIGHT = {
     "backbone": "learns from scratch within minutes on a CPU; no ImageNet weights are needed",
-    "feature_levels": "strides 8 and 16 of a small image; stride 4 would make the encoder 4 times as slow",
+    "feature_levels": "strides 8 and 16 suit small images; stride 4 too would give the encoder 4 times the cells",
     "width": "fewer parameters for a small data set",
     "heads": "16 channels a head",
-    "encoder_layers": "the encoder is most of the cost, and mammograms gain little from depth (MELBA 2025:009)",
+    "encoder_layers": "most of the cost, and mammograms gain little from its depth (MELBA 2025:009)",
     "decoder_layers": "cost",
     "ffn": "twice the width",
-    "object_queries": "a breast has few lesions; 20 candidates a view are plenty",
+    "object_queries": "cost; still many times the lesions of a breast",
     "linker_layers": "cost; the paper's own ablation loses 1.0 at R@0.25 with 1 in place of 3",
 }
 """Why the light default takes another value than the paper."""
 
-CHOICES = """\
-| point | the paper | here |
-|---|---|---|
-| place of the inter-attention | "at the end of each transformer decoder block", but also "embeddings output by \
-cross-attention layer" | at the end, after the feed-forward network |
-| inter-attention, linker: norm and dropout | equations show the residual only | residual, dropout, post-norm, as \
-in the rest of the decoder |
-| inter-attention from CC to MLO and back | one symbol M | one set of weights for both directions |
-| two sets of object queries | not said how | one learned embedding for each view, all other weights shared |
-| position of the dustbin | not said | a learned vector of its own |
-| heads of the linker | "three FFN layers" | three 3-layer MLPs, as in HOTR; scores begin at 1% |
-| Deformable DETR's box refinement | not said | off, a setting; `box_refinement` |
-| temperature in the cross-entropy over similarities | none | a setting of the loss, 1.0 by default, which is the \
-paper to the letter. With it the right one of 126 candidates gets at most 5.6% of the probability |
-| pair score in the matching cost | s | its sigmoid, since the cost takes a power of it |
-| loss of earlier linker layers | not said | as in HOTR, against the last decoder layer's detections; a setting |
-| normaliser of L_Link | a sum over link queries | that sum, divided by the number of lesions in the batch |
-| a missing view | not treated | its inter-attention is left out, the linker sees its dustbin alone, it adds \
-nothing to the loss |
-| grey images with ImageNet weights | not said | first convolution summed over colours, which equals showing the \
-image in all three |
-| Pair Verification: MLP of CC and of MLO | one symbol MLP | one set of weights |
-| Paired Lesion Query: lesion seen in one view | not said | costs what it costs in that view; the other view's \
-score is taught to be 0 |
-"""
+CHOICES = [
+    (
+        "place of the inter-attention",
+        '"at the end of each transformer decoder block", on "embeddings output by cross-attention layer"',
+        "at the end of the block, after the feed-forward network",
+    ),
+    (
+        "norm and dropout in inter-attention and linker",
+        "equations show the residual only",
+        "residual, dropout, post-norm, as in the rest of the decoder",
+    ),
+    ("inter-attention from CC to MLO and back", "one symbol M", "one set of weights for both directions"),
+    ("two sets of object queries", "not said how", "a learned embedding for each view, all else is shared"),
+    ("position of the dustbin", "not said", "a learned vector of its own"),
+    ("heads of the linker", "three FFN layers", "three 3-layer MLPs, as in HOTR; scores begin at 1%"),
+    ("box refinement of Deformable DETR", "not said", "off; the setting `box_refinement`"),
+    (
+        "temperature of the cross-entropy over similarities",
+        "none",
+        "a setting of the loss; its default 1.0 is the paper to the letter, where the right one of 126 "
+        "candidates can have at most 5.6% of the probability",
+    ),
+    ("pair score in the matching cost", "s", "its sigmoid, since the cost takes a power of it"),
+    (
+        "loss of the linker's earlier layers",
+        "not said",
+        "as in HOTR the same loss, against detections of the last decoder layer; `auxiliary` of the loss",
+    ),
+    (
+        "normaliser of L_Link",
+        "a sum over link queries",
+        "that sum over the number of lesions in the batch, as L_D is over the number of boxes",
+    ),
+    (
+        "a missing view",
+        "not treated",
+        "inter-attention to it is left out, the linker sees its dustbin alone, the loss nothing of it",
+    ),
+    (
+        "grey images with ImageNet weights",
+        "not said",
+        "first convolution summed over colours, which equals showing the image in all three",
+    ),
+    ("MLP of Pair Verification", "one symbol MLP", "one set of weights for both views"),
+    (
+        "Paired Lesion Query, a lesion seen in one view",
+        "not said",
+        "costs what it costs in that view; its score in the other view is taught to be 0",
+    ),
+]
 """Where the text leaves a choice, and what is done."""
 
 
@@ -87,8 +112,8 @@ def page(size: tuple[int, int] = (1024, 512)) -> str:
             "",
             "## The paper's size",
             "",
-            f"`CLNet(**PAPER_SETTINGS)`, {_size(PAPER_SETTINGS)}. Shapes are those of one breast (B = 1) with "
-            f"images of {size[0]} × {size[1]} pixels; the two views pass encoder and decoder as a batch of 2.",
+            f"`CLNet(**PAPER_SETTINGS)`, {_size(PAPER_SETTINGS)}. Shapes are those of one breast with images "
+            f"of {size[0]} × {size[1]} pixels; its two views pass encoder and decoder as a batch of 2.",
             "",
             *layer_table(PAPER_SETTINGS, size),
             "",
@@ -109,7 +134,10 @@ def page(size: tuple[int, int] = (1024, 512)) -> str:
             "",
             "## Where the paper leaves a choice",
             "",
-            CHOICES,
+            "| point | the paper | here |",
+            "|---|---|---|",
+            *(f"| {point} | {paper} | {here} |" for point, paper, here in CHOICES),
+            "",
         ]
     )
 

@@ -30,7 +30,9 @@ def write_json(folder, **sections):
 
 
 def test_what_is_written_is_what_is_read(tmp_path):
-    datalist = Datalist("mine", {"training": (pair(1, folder=tmp_path),), "test": (pair(2, folder=tmp_path),)})
+    datalist = Datalist(
+        "mine", {"training": (pair(1, folder=tmp_path),), "test": (pair(2, folder=tmp_path),)}
+    )
     write_datalist(datalist, tmp_path / "datalist.json")
     assert read_datalist(tmp_path) == datalist
 
@@ -50,7 +52,9 @@ def test_writing_twice_gives_the_same_bytes(tmp_path):
 
 
 def test_a_patient_in_two_sections_is_refused():
-    with pytest.raises(DatalistError, match=r"patient 'same' stands in training and in test \(pair 'pair2'\)"):
+    with pytest.raises(
+        DatalistError, match=r"patient 'same' stands in training and in test \(pair 'pair2'\)"
+    ):
         Datalist("mine", {"training": (pair(1, "same"),), "test": (pair(2, "same"),)})
 
 

@@ -82,7 +82,9 @@ def test_the_tables_of_codes_hold_every_code_of_the_standard():
         for group in (codes.cid4014, codes.cid4015)
     )
     assert set(views.values()) == {value for value in VIEW_CODES if value.isdigit()}
-    assert {name: MODIFIER_CODES[value] for name, value in modifiers.items()} == {name: name for name in modifiers}
+    assert {name: MODIFIER_CODES[value] for name, value in modifiers.items()} == {
+        name: name for name in modifiers
+    }
     assert len(modifiers) == len([value for value in MODIFIER_CODES if value.isdigit()])
     assert VIEW_CODES[views["cranio-caudal"]] == "CC"
     assert VIEW_CODES[views["medio-lateral oblique"]] == "MLO"
@@ -133,7 +135,9 @@ def test_laterality_falls_back_to_the_series_and_to_the_frame(tmp_path):
 
 
 def test_two_tags_that_name_different_breasts_are_refused(tmp_path):
-    with pytest.raises(LateralityConflictError, match=r"ImageLaterality is L but .* Laterality is R") as refusal:
+    with pytest.raises(
+        LateralityConflictError, match=r"ImageLaterality is L but .* Laterality is R"
+    ) as refusal:
         header(tmp_path, ImageLaterality="L", Laterality="R")
     assert "secret" not in str(refusal.value).lower()
 

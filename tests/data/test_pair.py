@@ -16,7 +16,9 @@ def pair(**given):
 
 
 def test_a_lesion_in_both_views_is_a_link():
-    assert pair(cc=view(_1=(1, 2, 9, 9)), mlo=view(_1=(3, 4, 8, 8), _2=(0, 0, 5, 5))).links == {"1": "annotated"}
+    assert pair(cc=view(_1=(1, 2, 9, 9)), mlo=view(_1=(3, 4, 8, 8), _2=(0, 0, 5, 5))).links == {
+        "1": "annotated"
+    }
 
 
 def test_a_link_keeps_its_source():
@@ -32,7 +34,7 @@ def test_a_pair_may_miss_one_view():
     ("make", "message"),
     [
         (lambda: pair(), "no cc and no mlo"),
-        (lambda: pair(cc=view(), laterality="left"), "laterality is 'left'; expected \"L\" or \"R\""),
+        (lambda: pair(cc=view(), laterality="left"), 'laterality is \'left\'; expected "L" or "R"'),
         (lambda: pair(cc=view(), pair_id=""), "pair_id is ''"),
         (lambda: pair(cc=view(), patient_id=7), "patient_id is 7"),
         (
@@ -55,7 +57,10 @@ def test_a_pair_may_miss_one_view():
         (lambda: View(Path("a.dcm"), [[1, 2, 3]], ("1",)), r"shape \[1, 3\]"),
         (lambda: View(Path("a.dcm"), [["x", 2, 3, 4]], ("1",)), "four numbers"),
         (lambda: View(Path("a.dcm"), [[1, 2, 3, 4]], ()), "1 boxes but 0 lesion_ids"),
-        (lambda: View(Path("a.dcm"), [[1, 2, 3, 4], [5, 6, 7, 8]], ("1", "1")), "lesion id '1' stands at 2 boxes"),
+        (
+            lambda: View(Path("a.dcm"), [[1, 2, 3, 4], [5, 6, 7, 8]], ("1", "1")),
+            "lesion id '1' stands at 2 boxes",
+        ),
     ],
 )
 def test_nonsense_is_refused_with_a_message_that_says_what(make, message):

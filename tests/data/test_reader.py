@@ -39,7 +39,12 @@ GREY_SCALES = {
     "rescale": {"RescaleSlope": 2.5, "RescaleIntercept": -100},
     "window": {"WindowCenter": 1800, "WindowWidth": 1500},
     "first of two windows": {"WindowCenter": [1800, 100], "WindowWidth": [1500, 10]},
-    "rescale and window": {"RescaleSlope": 0.5, "RescaleIntercept": 7, "WindowCenter": 900, "WindowWidth": 700},
+    "rescale and window": {
+        "RescaleSlope": 0.5,
+        "RescaleIntercept": 7,
+        "WindowCenter": 900,
+        "WindowWidth": 700,
+    },
     "exact window": {"WindowCenter": 1800, "WindowWidth": 1500, "VOILUTFunction": "LINEAR_EXACT"},
     "sigmoid": {"WindowCenter": 1800, "WindowWidth": 1500, "VOILUTFunction": "SIGMOID"},
     "window of width 1": {"WindowCenter": 1800, "WindowWidth": 1},
@@ -61,10 +66,14 @@ GREY_SCALES = {
 @pytest.mark.parametrize("photometric", ["MONOCHROME1", "MONOCHROME2"])
 @pytest.mark.parametrize("tags", GREY_SCALES.values(), ids=GREY_SCALES)
 def test_grey_values_are_those_of_pydicom(tmp_path, tags, photometric):
-    path = save(tmp_path / "image.dcm", mammogram(ramp(70, 60), PhotometricInterpretation=photometric, **tags))
+    path = save(
+        tmp_path / "image.dcm", mammogram(ramp(70, 60), PhotometricInterpretation=photometric, **tags)
+    )
     dataset = pydicom.dcmread(path)
     expected = apply_voi_lut(apply_modality_lut(dataset.pixel_array, dataset), dataset)
-    if photometric == "MONOCHROME1":  # the picture holds the whole range, so its extremes are those of the range
+    if (
+        photometric == "MONOCHROME1"
+    ):  # the picture holds the whole range, so its extremes are those of the range
         expected = expected.max() + expected.min() - expected.astype(np.float64)
     image = read_image(path)
     assert image.pixels.dtype == np.float32

@@ -166,7 +166,9 @@ def some_headers():
 def test_every_file_is_used_once_or_left_out_once_whatever_the_order(headers, random_source: random.Random):
     found = choose_pairs(headers)
     used = [view.file for pair in found.pairs for view in (pair.cc, pair.mlo) if view]
-    assert sorted([*used, *(item.file for item in found.left_out)]) == sorted(header.file for header in headers)
+    assert sorted([*used, *(item.file for item in found.left_out)]) == sorted(
+        header.file for header in headers
+    )
     assert all(pair.cc or pair.mlo for pair in found.pairs)
     random_source.shuffle(headers)
     assert choose_pairs(headers) == found

@@ -32,7 +32,10 @@ def our_network(feature_levels: int, box_refinement: bool) -> CLNet:
 @torch.no_grad()
 def test_logits_and_boxes_of_every_layer_equal_those_of_transformers(feature_levels, padded, box_refinement):
     torch.manual_seed(feature_levels)
-    theirs, ours = deformable_detr(feature_levels, box_refinement), our_network(feature_levels, box_refinement)
+    theirs, ours = (
+        deformable_detr(feature_levels, box_refinement),
+        our_network(feature_levels, box_refinement),
+    )
     ours.load_state_dict(our_names(theirs))
     image = torch.rand(2, 2, ROWS, COLUMNS)
     valid_size = torch.tensor([[[101, 90], [123, 47]], [[64, 33], [123, 90]]]) if padded else None

@@ -43,7 +43,7 @@ def test_the_chest_wall_is_at_the_left_edge_for_either_breast():
 
 
 def test_a_left_breast_and_its_mirror_image_give_the_same_picture():
-    image = film()
+    image = breast()
     (left,), (right,) = (
         preprocess_views([mammogram(pixels)], (200, 128)) for pixels in (image, image[:, ::-1].copy())
     )
@@ -86,7 +86,7 @@ def test_brightness_runs_from_zero_to_one_inside_the_breast_and_background_is_ze
     image = placed.image
     assert image.dtype == torch.float32
     assert image.min() == 0
-    assert image.max() == 1
+    assert 0.98 < image.max() <= 1
     assert image[0, :15, 60:100].mean() < 0.03  # above the breast
     assert image[0, 90:110, :40].mean() > 0.6  # its middle
 

@@ -23,7 +23,10 @@ ENCODERS = {
 
 for name, command in ENCODERS.items():
     pixels = texture(bits=8 if name.endswith("8bit") else 12)
-    tags = {"SOPInstanceUID": "1.2.826.0.1.3680043.8.498.2", "SeriesInstanceUID": "1.2.826.0.1.3680043.8.498.3"}
+    tags = {
+        "SOPInstanceUID": "1.2.826.0.1.3680043.8.498.2",
+        "SeriesInstanceUID": "1.2.826.0.1.3680043.8.498.3",
+    }
     plain = save(HERE / "plain.tmp", mammogram(pixels, **tags))
     subprocess.run([*command, "+un", str(plain), str(HERE / f"{name}.dcm")], check=True)
     plain.unlink()

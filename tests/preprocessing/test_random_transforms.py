@@ -1,0 +1,197 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from monai.transforms import Compose
+
+from clnet.preprocessing.placement import Placement
+from clnet.preprocessing.random_transforms import (
+    RandCropPaird,
+    RandFlipPaird,
+    RandNormalisePaird,
+    RandZoomPaird,
+)
+from clnet.preprocessing.transforms import FinishPaird
+
+SIZE = (160, 96)
+GEOMETRY = {
+    "flip": lambda: RandFlipPaird(prob=0.5, horizontal_prob=0.5),
+    "crop": lambda: RandCropPaird(prob=1.0, min_part=0.5),
+    "zoom": lambda: RandZoomPaird(prob=1.0, min_zoom=0.6, max_zoom=1.6),
+}
+EVERYTHING = lambda: Compose([make() for make in GEOMETRY.values()])  # noqa: E731
+BOTH = ("cc", "mlo")
+
+
+def item_of(cc_size=(150, 60), mlo_size=(160, 90), axis=1):
+    """A pair in the model's space whose pixels say where they are: the coordinate of their centre along an axis."""
+    item = {"pair_id": "p", "epoch": 0}
+    for view, (rows, columns) in (("cc", cc_size), ("mlo", mlo_size)):
+        image = torch.zeros(1, *SIZE)
+        image[0, :rows, :columns] = torch.from_numpy(np.indices((rows, columns))[axis] + 0.5)
+        item |= {
+            view: image,
+            f"{view}_valid_size": [rows, columns],
+            f"{view}_placement": Placement().to_dict(),
+            f"{view}_boxes": torch.tensor([[10.0, 20.0, 22.0, 30.0]]),
+            f"{view}_lesion_ids": torch.tensor([0]),
+            f"{view}_meta": None,
+        }
+    return item
+
+
+def without(item, view):
+    gone = {view: None, f"{view}_valid_size": None, f"{view}_placement": None, f"{view}_meta": None}
+    boxes = {f"{view}_boxes": torch.zeros(0, 4), f"{view}_lesion_ids": torch.zeros(0, dtype=torch.int64)}
+    return {**item, **gone, **boxes}
+
+
+def changed(transform, item, seed):
+    return transform.set_random_state(seed=seed)(item)
+
+
+def where_from(item, view):
+    """Where the centres of the valid pixels were before, by the placement: [2 (y, x), rows, columns]."""
+    y, x = np.indices(item[f"{view}_valid_size"]) + 0.5
+    back = Placement.from_dict(item[f"{view}_placement"]).invert(np.stack([x, y, x, y], axis=-1))
+    return np.stack([back[..., 1], back[..., 0]])
+
+
+@pytest.mark.parametrize("axis", [0, 1], ids=["rows", "columns"])
+@pytest.mark.parametrize("make", [*GEOMETRY.values(), EVERYTHING], ids=[*GEOMETRY, "all"])
+@pytest.mark.parametrize("seed", range(12))
+def test_pixels_go_where_the_placement_says(make, seed, axis):
+    before = item_of(axis=axis)
+    item = changed(make(), before, seed)
+    for view in BOTH:
+        rows, columns = item[f"{view}_valid_size"]
+        expected = where_from(item, view)
+        # At the ends of the ramp, and where a crop has cut it, a filter has nothing on the other side.
+        size = np.reshape(before[f"{view}_valid_size"], (2, 1, 1))
+        inner = ((expected > 3) & (expected < size - 3)).all(axis=0)
+        inner[:3] = inner[-3:] = inner[:, :3] = inner[:, -3:] = False
+        assert inner.sum() > 100
+        image = item[view][0, :rows, :columns].numpy()
+        np.testing.assert_allclose(image[inner], expected[axis][inner], atol=0.15)
+
+
+@pytest.mark.parametrize("make", [*GEOMETRY.values(), EVERYTHING], ids=[*GEOMETRY, "all"])
+def test_what_happens_to_depth_happens_to_both_views_and_rows_go_their_own_way(make):
+    rows_differ = 0
+    for seed in range(30):
+        item = changed(make(), item_of(), seed)
+        cc, mlo = (item[f"{view}_placement"] for view in BOTH)
+        assert cc["x_scale"] == pytest.approx(mlo["x_scale"])
+        assert cc["x_shift"] == pytest.approx(mlo["x_shift"])
+        rows_differ += cc["y_shift"] != mlo["y_shift"]
+    assert rows_differ > 5
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.tuples(st.integers(1, 160), st.integers(1, 96)),
+    st.tuples(st.integers(1, 160), st.integers(1, 96)),
+    st.integers(0, 2**32 - 1),
+)
+def test_something_of_both_views_is_left_on_the_canvas_and_padding_is_zero(cc_size, mlo_size, seed):
+    item = changed(EVERYTHING(), item_of(cc_size, mlo_size), seed)
+    for view in BOTH:
+        rows, columns = item[f"{view}_valid_size"]
+        assert item[view].shape == (1, *SIZE)
+        assert 1 <= rows <= SIZE[0]
+        assert 1 <= columns <= SIZE[1]
+        assert item[view][0, rows:].abs().sum() == 0
+        assert item[view][0, :, columns:].abs().sum() == 0
+        assert item[view].abs().sum() > 0
+
+
+@pytest.mark.parametrize("missing", BOTH)
+@pytest.mark.parametrize("make", [*GEOMETRY.values(), RandNormalisePaird], ids=[*GEOMETRY, "normalise"])
+def test_a_missing_view_passes_through(make, missing):
+    for seed in range(10):
+        item = changed(make(), without(item_of(), missing), seed)
+        sample = FinishPaird()(item)
+        assert item[missing] is None
+        assert sample["present"].tolist() == [missing != "cc", missing != "mlo"]
+
+
+@pytest.mark.parametrize("make", [*GEOMETRY.values(), RandNormalisePaird], ids=[*GEOMETRY, "normalise"])
+def test_the_given_item_is_left_as_it_is(make):
+    item, twin = item_of(), item_of()
+    changed(make(), item, 3)
+    for key, value in twin.items():
+        assert torch.equal(item[key], value) if torch.is_tensor(value) else item[key] == value
+
+
+def test_a_vertical_flip_turns_the_rows_of_the_view_not_of_the_canvas():
+    item = RandFlipPaird(prob=1.0)(item_of(axis=0))
+    np.testing.assert_array_equal(item["cc"][0, :150, 0], np.arange(150)[::-1] + 0.5)
+    assert Placement.from_dict(item["cc_placement"]).apply(np.array([[1.0, 0.0, 2.0, 10.0]])).tolist() == [
+        [1.0, 140.0, 2.0, 150.0]
+    ]
+
+
+def test_a_horizontal_flip_mirrors_both_views_about_one_line():
+    item = RandFlipPaird(prob=0.0, horizontal_prob=1.0)(item_of())
+    for view in BOTH:
+        assert item[f"{view}_placement"]["x_shift"] == 90  # the wider view
+        assert item[f"{view}_valid_size"][1] == 90
+    np.testing.assert_array_equal(item["cc"][0, 0, :32], [0.0] * 30 + [59.5, 58.5])
+
+
+def test_a_lesion_that_a_crop_leaves_out_is_dropped_and_its_partner_stays():
+    # The lesions lie at rows 0 to 10 in CC and 75 to 85 in MLO: a crop of the rows drops one, rarely both.
+    item = item_of()
+    item["cc_boxes"] = torch.tensor([[10.0, 0.0, 30.0, 10.0]])
+    item["mlo_boxes"] = torch.tensor([[10.0, 75.0, 30.0, 85.0]])
+    outcomes = set()
+    for seed in range(40):
+        sample = FinishPaird()(changed(RandCropPaird(prob=1.0, min_part=0.7), item, seed))
+        assert [len(boxes) for boxes in sample["boxes"]] == [len(ids) for ids in sample["lesion_ids"]]
+        outcomes.add(tuple(len(ids) for ids in sample["lesion_ids"]))
+        assert all(((boxes >= 0) & (boxes <= 1)).all() for boxes in sample["boxes"])
+    assert {(1, 1), (0, 1)} <= outcomes
+
+
+def test_normalisation_keeps_zero_and_order_and_treats_each_view_by_itself():
+    item = item_of()
+    for view in BOTH:
+        item[view] = (item[view] / 96).clamp(0, 1)
+    differ = 0
+    for seed in range(20):
+        result = changed(RandNormalisePaird(prob=1.0), item, seed)
+        for view in BOTH:
+            assert result[f"{view}_placement"] == item[f"{view}_placement"]
+            assert result[view].min() >= 0
+            assert result[view].max() <= 1
+            assert (result[view][item[view] == 0] == 0).all()
+            row = result[view][0, 5, :60]
+            assert (row.diff() >= 0).all()
+        differ += not torch.equal(result["cc"][0, :150, :60], result["mlo"][0, :150, :60])
+    assert differ == 20
+
+
+def test_normalisation_computes_its_formula():
+    item = item_of()
+    item["cc"] = item["cc"] / 100
+    transform = RandNormalisePaird(prob=1.0, max_low=0.0, high=(0.5, 0.5), gamma=(2.0, 2.0))
+    result = transform(item)["cc"][0, 0, :60]
+    expected = np.minimum((np.arange(60) + 0.5) / 100 / 0.5, 1) ** 2
+    np.testing.assert_allclose(result, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("transform", [RandFlipPaird, RandCropPaird, RandZoomPaird, RandNormalisePaird])
+def test_with_probability_zero_nothing_changes(transform):
+    item = item_of()
+    result = changed(transform(prob=0.0), item, 1)
+    assert all(torch.equal(result[view], item[view]) for view in BOTH)
+    assert result["cc_placement"] == item["cc_placement"]
+
+
+@pytest.mark.parametrize("transform", [RandFlipPaird, RandCropPaird, RandZoomPaird, RandNormalisePaird])
+def test_the_same_random_state_gives_the_same_result(transform):
+    first, second, other = (changed(transform(prob=0.9), item_of(), seed) for seed in (5, 5, 6))
+    assert torch.equal(first["mlo"], second["mlo"])
+    assert first["mlo_placement"] == second["mlo_placement"]
+    assert not torch.equal(first["mlo"], other["mlo"]) or not torch.equal(first["cc"], other["cc"])
