@@ -33,6 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"clnet {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_phantom(commands)
+    _add_pairs(commands)
     _add_inspect(commands)
     return parser
 
@@ -69,6 +70,50 @@ def _phantom(options: argparse.Namespace) -> None:
         links = sum(len(pair.links) for pair in pairs)
         print(f"{section:<11}{len(pairs):>5} pairs {len(lesions):>5} masses, {links} linked in both views")
     print(f"datalist  {options.out / 'datalist.json'}\npicture   {options.out / 'preview.png'}")
+
+
+def _add_pairs(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    command = commands.add_parser(
+        "pairs",
+        help="show which files of a folder are the CC and MLO of each breast, and what is left out and why",
+        description="Choose the CC and MLO view of each breast among DICOM files, by their headers alone, and "
+        "list what is left out and why.",
+    )
+    command.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="a folder, or DICOM files")
+    command.add_argument("--json", action="store_true", help="print one object with pairs and left_out")
+    command.add_argument(
+        "--secondary-capture",
+        action="store_true",
+        help="accept Secondary Capture images, for data sets known to store mammograms so",
+    )
+    command.add_argument("--workers", type=int, metavar="K", help="processes (default: one for each core)")
+    command.set_defaults(run=_pairs)
+
+
+def _pairs(options: argparse.Namespace) -> None:
+    from clnet.data.study import find_pairs
+
+    selection = find_pairs(options.paths, options.secondary_capture, options.workers)
+    left_out = [{"file": str(item.file), "reason": item.reason} for item in selection.left_out]
+    pairs = [
+        {
+            "laterality": pair.laterality,
+            "cc": str(pair.cc.file) if pair.cc else None,
+            "mlo": str(pair.mlo.file) if pair.mlo else None,
+            "warnings": list(pair.warnings),
+        }
+        for pair in selection.pairs
+    ]
+    if options.json:
+        print(json.dumps({"pairs": pairs, "left_out": left_out}, indent=1, ensure_ascii=False))
+        return
+    for pair in pairs:
+        print(f"{pair['laterality']}  CC {pair['cc'] or '-'}   MLO {pair['mlo'] or '-'}")
+        for warning in pair["warnings"]:
+            print(f"   warning: {warning}")
+    for item in left_out:
+        print(f"left out  {item['file']}: {item['reason']}")
+    print(f"{len(pairs)} pairs, {len(left_out)} files left out")
 
 
 def _add_inspect(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

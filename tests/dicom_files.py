@@ -23,7 +23,7 @@ def ramp(
 
 
 def texture(rows: int = 64, columns: int = 48, bits: int = 12) -> np.ndarray:
-    """A slope with a fine pattern on it, for codecs: neither flat nor random; up to 3523 of 4095 at 12 bits."""
+    """A slope with a fine pattern, for codecs: neither flat nor random; up to 3523 of 4095 at 12 bits."""
     y, x = np.mgrid[:rows, :columns]
     values = 40 * y + 20 * x + (7 * x * y) % 64
     return (values >> (12 - bits)).astype(np.uint8 if bits == 8 else np.uint16)

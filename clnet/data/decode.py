@@ -60,38 +60,11 @@ def check_size(header: ImageHeader) -> None:
 
 def decode(dataset: Dataset, header: ImageHeader) -> NDArray[Any]:
     """The stored values [rows, columns], integers of 8 or 16 bits."""
-    file = header.file
     check_size(header)
-    bits = int(dataset.BitsAllocated)
-    if header.photometric not in ("MONOCHROME1", "MONOCHROME2") or bits not in (8, 16):
-        raise UnsupportedPixelsError(
-            f"{file}: PhotometricInterpretation {header.photometric} with BitsAllocated {bits}; "
-            "MONOCHROME1 or MONOCHROME2 with 8 or 16 is expected. Convert it."
-        )
-    if not 1 <= header.bits_stored <= bits:
-        raise DamagedImageError(
-            f"{file}: (0028,0101) BitsStored is {header.bits_stored}; 1 to BitsAllocated, {bits}, is "
-            "expected. Correct the tag."
-        )
-    data = dataset.get("PixelData")
-    if not data:
-        raise DamagedImageError(
-            f"{file}: (7FE0,0010) PixelData is missing: the file is truncated, or was stored without pixels. "
-            "Fetch it again from its source."
-        )
+    _check_pixel_data(dataset, header)
     syntax = dataset.file_meta.TransferSyntaxUID
-    if syntax in UNCOMPRESSED:
-        _check_length(len(data), bits // 8, header)
-    elif syntax in DECODERS:
-        if DECODERS[syntax] != _RLE:
-            _check_stream(bytes(data), header)
-    else:
-        raise CodecError(
-            f"{file}: (0002,0010) TransferSyntaxUID {_name(syntax)} is not read here. Convert the file to an "
-            "uncompressed or lossless one, for instance with dcmdjpeg or gdcmconv."
-        )
     try:
-        stored = dataset.pixel_array
+        return dataset.pixel_array
     except BaseException as error:
         # pylibjpeg-rle panics in Rust on data that do not fit, and a panic is no `Exception` in Python.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
@@ -99,14 +72,44 @@ def decode(dataset: Dataset, header: ImageHeader) -> NDArray[Any]:
         package, module = DECODERS.get(syntax, ("", ""))
         if module and not (find_spec("pylibjpeg") and find_spec(module)):
             raise CodecError(
-                f"{file}: (0002,0010) TransferSyntaxUID {_name(syntax)} cannot be decoded, because "
+                f"{header.file}: (0002,0010) TransferSyntaxUID {_name(syntax)} cannot be decoded, because "
                 f"{package} is not installed. Run: pip install pylibjpeg {package}"
             ) from error
         raise DamagedImageError(
-            f"{file}: {_name(syntax)} does not decode to Rows × Columns {_size(header)}: the file is "
+            f"{header.file}: {_name(syntax)} does not decode to Rows × Columns {_size(header)}: the file is "
             "damaged or truncated, or these tags are wrong. Fetch it again from its source."
         ) from error
-    return stored
+
+
+def _check_pixel_data(dataset: Dataset, header: ImageHeader) -> None:
+    """Refuse what is missing, not grey, in an unknown form, or not of the size that the tags say."""
+    data = dataset.get("PixelData")
+    if not data:
+        raise DamagedImageError(
+            f"{header.file}: (7FE0,0010) PixelData is missing: the file is truncated, or was stored without "
+            "pixels. Fetch it again from its source."
+        )
+    bits = int(dataset.BitsAllocated)
+    if header.photometric not in ("MONOCHROME1", "MONOCHROME2") or bits not in (8, 16):
+        raise UnsupportedPixelsError(
+            f"{header.file}: PhotometricInterpretation {header.photometric} with BitsAllocated {bits}; "
+            "MONOCHROME1 or MONOCHROME2 with 8 or 16 is expected. Convert it."
+        )
+    if not 1 <= header.bits_stored <= bits:
+        raise DamagedImageError(
+            f"{header.file}: (0028,0101) BitsStored is {header.bits_stored}; 1 to BitsAllocated, {bits}, is "
+            "expected. Correct the tag."
+        )
+    syntax = dataset.file_meta.TransferSyntaxUID
+    if syntax in UNCOMPRESSED:
+        _check_length(len(data), bits // 8, header)
+    elif syntax not in DECODERS:
+        raise CodecError(
+            f"{header.file}: (0002,0010) TransferSyntaxUID {_name(syntax)} is not read here. Convert it, for "
+            "instance with dcmdjpeg or gdcmconv, to an uncompressed file."
+        )
+    elif DECODERS[syntax] != _RLE:  # RLE has no header of its own to compare with
+        _check_stream(bytes(data), header)
 
 
 def _check_length(length: int, bytes_per_pixel: int, header: ImageHeader) -> None:

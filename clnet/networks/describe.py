@@ -14,13 +14,14 @@ from torch import Tensor, nn
 from clnet.networks.backbone import LightBackbone
 from clnet.networks.clnet import PAPER_SETTINGS, CLNet
 from clnet.networks.decoder import DecoderLayer, ViewInteractiveDecoder
-from clnet.networks.encoder import EncoderLayer, ImageEncoder
+from clnet.networks.encoder import DeformableEncoder, EncoderLayer, ImageEncoder
 from clnet.networks.feature_levels import ImageFeatures
 from clnet.networks.lesion_linker import LesionLinker, LinkerLayer
 
 OPENED = (
     CLNet,
     ImageEncoder,
+    DeformableEncoder,
     EncoderLayer,
     ViewInteractiveDecoder,
     DecoderLayer,
@@ -32,7 +33,7 @@ OPENED = (
 
 WHY_LIGHT = {
     "backbone": "learns from scratch within minutes on a CPU; no ImageNet weights are needed",
-    "feature_levels": "strides 8 and 16 suit small images; stride 4 too would give the encoder 4 times the cells",
+    "feature_levels": "strides 8 and 16 suit small images; with stride 4 the encoder has 4 times the cells",
     "width": "fewer parameters for a small data set",
     "heads": "16 channels a head",
     "encoder_layers": "most of the cost, and mammograms gain little from its depth (MELBA 2025:009)",

@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import torch
 from torch import Tensor, nn
 
 from clnet.networks.backbone import make_backbone
 from clnet.networks.deformable_attention import DeformableAttention
 from clnet.networks.feature_levels import FeatureLevels, ImageFeatures
 from clnet.networks.layers import FeedForward, Residual
+from clnet.networks.positions import sine_positions
 
 
 class EncoderLayer(nn.Module):
@@ -19,15 +21,37 @@ class EncoderLayer(nn.Module):
         self.attention_residual = Residual(width, dropout)
         self.ffn = FeedForward(width, ffn, dropout)
 
+    def forward(self, features: ImageFeatures, positions: Tensor) -> ImageFeatures:
+        """The same features with new tokens; positions [B or 1, S, D] say where they are."""
+        # A cell's centre, in units of the valid image, taken to each level's whole map.
+        references = features.centres[:, :, None] * features.valid_ratios[:, None]  # [B or 1, S, L, 2]
+        tokens = features.tokens
+        update = self.attention(tokens + positions, references, tokens, features.shapes, features.padding)
+        return features._replace(tokens=self.ffn(self.attention_residual(tokens, update)))
+
+
+class DeformableEncoder(nn.Module):
+    """Encoder layers, and what tells the cells of one level from those of another."""
+
+    def __init__(
+        self, width: int, heads: int, levels: int, points: int, layers: int, ffn: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self.level_embedding = nn.Parameter(torch.empty(levels, width).normal_())
+        self.layers = nn.ModuleList(
+            EncoderLayer(width, heads, levels, points, ffn, dropout) for _ in range(layers)
+        )
+
     def forward(self, features: ImageFeatures) -> ImageFeatures:
         """The same features with new tokens."""
-        # A cell's centre, in units of the valid image, taken to each level's whole map.
-        references = features.centres[:, :, None] * features.valid_ratios[:, None]  # [B, S, L, 2]
-        tokens = features.tokens
-        update = self.attention(
-            tokens + features.positions, references, tokens, features.shapes, features.padding
-        )
-        return features._replace(tokens=self.ffn(self.attention_residual(tokens, update)))
+        levels = [
+            embedding.expand(rows * columns, -1)
+            for embedding, (rows, columns) in zip(self.level_embedding, features.shapes, strict=True)
+        ]
+        positions = sine_positions(features.centres, features.tokens.shape[-1]) + torch.cat(levels)
+        for layer in self.layers:
+            features = layer(features, positions)
+        return features
 
 
 class ImageEncoder(nn.Module):
@@ -48,8 +72,8 @@ class ImageEncoder(nn.Module):
         super().__init__()
         self.backbone = make_backbone(backbone, backbone_weights)
         self.levels = FeatureLevels(self.backbone.channels, levels, width)
-        self.layers = nn.ModuleList(
-            EncoderLayer(width, heads, levels, points, ffn, dropout) for _ in range(layers)
+        self.transformer = (
+            DeformableEncoder(width, heads, levels, points, layers, ffn, dropout) if layers else None
         )
 
     def forward(self, images: Tensor, valid_size: Tensor | None = None) -> ImageFeatures:
@@ -61,6 +85,4 @@ class ImageEncoder(nn.Module):
         """
         size = (images.shape[-2], images.shape[-1])
         features = self.levels(self.backbone(images), size, valid_size)
-        for layer in self.layers:
-            features = layer(features)
-        return features
+        return features if self.transformer is None else self.transformer(features)

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from clnet.networks.deformable_attention import Shapes
-from clnet.networks.positions import sine_positions
 
 NORM_GROUPS = 32
 
@@ -19,8 +18,6 @@ class ImageFeatures(NamedTuple):
 
     tokens: Tensor
     """[B, S, D], level after level, row by row."""
-    positions: Tensor
-    """[B or 1, S, D]: sines of the place plus a learned vector of the level."""
     centres: Tensor
     """[B or 1, S, 2]: (x, y) of each cell's centre; the valid image is [0, 1]²."""
     valid_ratios: Tensor
@@ -34,7 +31,6 @@ class ImageFeatures(NamedTuple):
         """The features of one view, where images are pairs: CC, MLO, CC, MLO, …."""
         return self._replace(
             tokens=self.tokens[view::2],
-            positions=_every_second(self.positions, view),
             centres=_every_second(self.centres, view),
             valid_ratios=_every_second(self.valid_ratios, view),
             padding=None if self.padding is None else self.padding[view::2],
@@ -61,7 +57,6 @@ class FeatureLevels(nn.Module):
             [_projection(nn.Conv2d(below, width, 1)) for below in used]
             + [_projection(nn.Conv2d(below, width, 3, stride=2, padding=1)) for below in extra]
         )
-        self.level_embedding = nn.Parameter(torch.empty(levels, width).normal_())
 
     def forward(self, maps: list[Tensor], size: tuple[int, int], valid_size: Tensor | None) -> ImageFeatures:
         """Flatten maps into tokens.
@@ -85,13 +80,8 @@ class FeatureLevels(nn.Module):
         centres, ratios, padding = zip(
             *(_cells(shape, size, valid_size, tokens) for shape in shapes), strict=True
         )
-        positions = [
-            sine_positions(level_centres, tokens.shape[-1]) + embedding
-            for level_centres, embedding in zip(centres, self.level_embedding, strict=True)
-        ]
         return ImageFeatures(
             tokens=tokens,
-            positions=torch.cat(positions, dim=1),
             centres=torch.cat(centres, dim=1),
             valid_ratios=torch.stack(ratios, dim=1),
             padding=None if valid_size is None else torch.cat(padding, dim=1),

@@ -12,8 +12,10 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from monai.transforms.compose import Compose
+from monai.transforms.transform import Randomizable
 from torch.utils.data import Dataset, Sampler
 
 
@@ -31,7 +33,11 @@ class SeededCompose(Compose):
 
     def __call__(self, input_: Any, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         """Seed, then run the chain; an item without an epoch is of epoch 0."""
-        self.set_random_state(seed=item_seed(self.seed, input_.get("epoch", 0), input_["pair_id"]))
+        # One state for all, drawn from in turn: to make one for each would cost more than some transforms do.
+        state = np.random.RandomState(item_seed(self.seed, input_.get("epoch", 0), input_["pair_id"]))  # noqa: NPY002
+        for transform in self.transforms:
+            if isinstance(transform, Randomizable):
+                transform.set_random_state(state=state)
         return super().__call__(input_, *args, **kwargs)
 
 

@@ -7,7 +7,7 @@ back by the same four numbers.
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import numpy as np
@@ -38,7 +38,7 @@ class Placement:
     y_shift: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
+        for name, value in vars(self).items():
             if not math.isfinite(value) or (name.endswith("scale") and value == 0):
                 raise PlacementError(
                     f"Placement: {name} is {value}; expected a finite number, no scale of 0."
@@ -84,7 +84,7 @@ class Placement:
 
     def to_dict(self) -> dict[str, float]:
         """The four numbers under their names: for JSON, and for caches that store plain values only."""
-        return asdict(self)
+        return dict(vars(self))
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, float]) -> "Placement":

@@ -252,6 +252,7 @@ def test_nifti_is_column_first_and_read_rows_first(tmp_path, name, trailing):
     assert (image.header.rows, image.header.columns, image.header.view) == (20, 12, None)
 
 
+@pytest.mark.filterwarnings("ignore:NvImgCodec")  # MONAI tries a decoder for GPUs first
 def test_monai_loads_rows_first_with_what_was_done(tmp_path):
     path = save(tmp_path / "image", WindowCenter=2000, WindowWidth=4000)
     load = LoadImaged("cc", reader=MammogramReader(apply_voi=False))

@@ -75,6 +75,8 @@ def test_weights_of_another_resnet_are_refused_by_name_and_shape(tmp_path):
 
 
 class Harmful:
+    """What a pickle may do."""
+
     def __reduce__(self):
         return (print, ("run by unpickling",))
 

@@ -80,9 +80,7 @@ def test_inter_attention_follows_the_papers_equation():
     with_it = DecoderLayer(**settings, inter_attention=True).eval()
     without = DecoderLayer(**settings, inter_attention=False).eval()
     without.load_state_dict(with_it.state_dict(), strict=False)
-    features = ImageFeatures(
-        torch.randn(2, 12, WIDTH), torch.empty(0), torch.empty(0), torch.ones(1, 1, 2), None, [(3, 4)]
-    )
+    features = ImageFeatures(torch.randn(2, 12, WIDTH), torch.empty(0), torch.ones(1, 1, 2), None, [(3, 4)])
     arguments = torch.randn(2, 5, WIDTH), torch.randn(2, 5, WIDTH), torch.rand(2, 5, 1, 2), features
     both = torch.tensor([True, True])
 

@@ -105,12 +105,12 @@ def our_names(model: DeformableDetrForObjectDetection) -> dict[str, torch.Tensor
     prefix = "model.backbone.model."
     backbone = {name.removeprefix(prefix): t for name, t in state.items() if name.startswith(prefix)}
     ours |= {f"encoder.backbone.{name}": tensor for name, tensor in torchvision_names(backbone).items()}
-    ours["encoder.levels.level_embedding"] = state["model.level_embed"]
+    ours["encoder.transformer.level_embedding"] = state["model.level_embed"]
     for level in range(len(model.model.input_proj)):
         for part in (0, 1):
             linear(f"encoder.levels.projections.{level}.{part}", f"model.input_proj.{level}.{part}")
     for index in range(len(model.model.encoder.layers)):
-        here, there = f"encoder.layers.{index}", f"model.encoder.layers.{index}"
+        here, there = f"encoder.transformer.layers.{index}", f"model.encoder.layers.{index}"
         deformable(f"{here}.attention", f"{there}.self_attn")
         linear(f"{here}.attention_residual.norm", f"{there}.self_attn_layer_norm")
         feed_forward(f"{here}.ffn", there)

@@ -11,7 +11,7 @@ TISSUE = 2000.0
 
 
 def breast(rows: int = 800, columns: int = 500, depth: int = 250, background: float = 0.0) -> np.ndarray:
-    """Half an ellipse of tissue on the left edge: rows from 1/8 to 7/8 of the height, `depth` columns deep."""
+    """Half an ellipse of tissue on the left edge: from 1/8 to 7/8 of the rows, `depth` columns deep."""
     y, x = np.mgrid[:rows, :columns] + 0.5
     radius = np.hypot((y - rows / 2) / (rows * 3 / 8), x / depth)
     # Fainter towards the skin, as the breast grows thinner there.

@@ -27,7 +27,9 @@ def items():
 
 
 def loader(workers, first_epoch=0, seed=1):
-    augment = SeededCompose([RandFlipPaird(), RandCropPaird(), RandZoomPaird(), RandNormalisePaird()], seed=seed)
+    augment = SeededCompose(
+        [RandFlipPaird(), RandCropPaird(), RandZoomPaird(), RandNormalisePaird()], seed=seed
+    )
     return DataLoader(
         EpochDataset(items(), augment),
         sampler=EpochSampler(PAIRS, seed=seed, epoch=first_epoch),

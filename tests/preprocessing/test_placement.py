@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from clnet.errors import ClnetError
 from clnet.preprocessing.placement import Placement
 
-# What preprocessing and augmentation can do: from an 8-fold enlargement to 5000 pixels on 96, mirrored or not.
+# What preprocessing and augmentation can do: from 8-fold enlargement to 5000 pixels on 96, mirrored or not.
 scales = st.floats(1 / 52, 8).flatmap(lambda scale: st.sampled_from([scale, -scale]))
 shifts = st.floats(-5000, 5000)
 placements = st.builds(Placement, scales, shifts, scales, shifts)
@@ -20,9 +20,7 @@ def boxes(draw):
     """Boxes inside a 5000-pixel image."""
     edges = st.tuples(st.floats(0, 4999, width=32), st.floats(0.5, 5000, width=32))
     corners = draw(st.lists(st.tuples(edges, edges), min_size=0, max_size=5))
-    return np.array(
-        [[min(x), min(y), max(x), max(y)] for x, y in corners], dtype=np.float32
-    ).reshape(-1, 4)
+    return np.array([[min(x), min(y), max(x), max(y)] for x, y in corners], dtype=np.float32).reshape(-1, 4)
 
 
 def model_shift(placement, extent=5000):

@@ -25,7 +25,11 @@ def pair(tmp_path):
     mirror = np.array([[-1, 1, -1, 1]]), np.array([[500, 0, 500, 0]])
     cc, mlo = ((np.array(boxes)[:, [2, 1, 0, 3]] * mirror[0] + mirror[1]) for boxes in ([CC_BOX], MLO_BOXES))
     return Pair(
-        "p1", "patient", "R", View(tmp_path / "cc.png", cc, ("a",)), View(tmp_path / "mlo.png", mlo, ("a", "b"))
+        "p1",
+        "patient",
+        "R",
+        View(tmp_path / "cc.png", cc, ("a",)),
+        View(tmp_path / "mlo.png", mlo, ("a", "b")),
     )
 
 
