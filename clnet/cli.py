@@ -76,8 +76,8 @@ def _add_pairs(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     command = commands.add_parser(
         "pairs",
         help="show which files of a folder are the CC and MLO of each breast, and what is left out and why",
-        description="Choose the CC and MLO view of each breast among DICOM files, by their headers alone, and "
-        "list what is left out and why.",
+        description="Choose the CC and MLO view of each breast among DICOM files, by their headers alone, "
+        "and list what is left out and why.",
     )
     command.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="a folder, or DICOM files")
     command.add_argument("--json", action="store_true", help="print one object with pairs and left_out")
@@ -94,26 +94,27 @@ def _pairs(options: argparse.Namespace) -> None:
     from clnet.data.study import find_pairs
 
     selection = find_pairs(options.paths, options.secondary_capture, options.workers)
-    left_out = [{"file": str(item.file), "reason": item.reason} for item in selection.left_out]
-    pairs = [
-        {
-            "laterality": pair.laterality,
-            "cc": str(pair.cc.file) if pair.cc else None,
-            "mlo": str(pair.mlo.file) if pair.mlo else None,
-            "warnings": list(pair.warnings),
-        }
-        for pair in selection.pairs
-    ]
     if options.json:
+        pairs = [
+            {
+                "laterality": pair.laterality,
+                "cc": str(pair.cc.file) if pair.cc else None,
+                "mlo": str(pair.mlo.file) if pair.mlo else None,
+                "warnings": pair.warnings,
+            }
+            for pair in selection.pairs
+        ]
+        left_out = [{"file": str(item.file), "reason": item.reason} for item in selection.left_out]
         print(json.dumps({"pairs": pairs, "left_out": left_out}, indent=1, ensure_ascii=False))
         return
-    for pair in pairs:
-        print(f"{pair['laterality']}  CC {pair['cc'] or '-'}   MLO {pair['mlo'] or '-'}")
-        for warning in pair["warnings"]:
+    for pair in selection.pairs:
+        cc, mlo = (view.file if view else "-" for view in (pair.cc, pair.mlo))
+        print(f"{pair.laterality}  CC {cc}   MLO {mlo}")
+        for warning in pair.warnings:
             print(f"   warning: {warning}")
-    for item in left_out:
-        print(f"left out  {item['file']}: {item['reason']}")
-    print(f"{len(pairs)} pairs, {len(left_out)} files left out")
+    for item in selection.left_out:
+        print(f"left out  {item.file}: {item.reason.removeprefix(f'{item.file}: ')}")
+    print(f"{len(selection.pairs)} pairs, {len(selection.left_out)} files left out")
 
 
 def _add_inspect(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -157,3 +158,7 @@ def _inspect(options: argparse.Namespace) -> int:
         contact_sheet(inspections).save(options.picture)
         print(f"picture   {options.picture}", file=sys.stderr)
     return int(any(fact["refused"] for fact in facts))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -34,7 +34,7 @@ class SeededCompose(Compose):
     def __call__(self, input_: Any, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         """Seed, then run the chain; an item without an epoch is of epoch 0."""
         # One state for all, drawn from in turn: to make one for each would cost more than some transforms do.
-        state = np.random.RandomState(item_seed(self.seed, input_.get("epoch", 0), input_["pair_id"]))  # noqa: NPY002
+        state = np.random.RandomState(item_seed(self.seed, input_.get("epoch", 0), input_["pair_id"]))
         for transform in self.transforms:
             if isinstance(transform, Randomizable):
                 transform.set_random_state(state=state)

@@ -122,8 +122,8 @@ def assign_paired_queries(
         int [layers, T], the paired query of each box; boxes of the same lesion have the same.
     """
     cost = detection_cost(logits.flatten(1, 2), boxes.flatten(1, 2), lesions, weights)
-    larger = cost.new_full((cost.shape[0], len(lesions.breast_of_lesion), cost.shape[2]), -torch.inf)
-    larger.index_reduce_(1, lesions.lesion, cost, "amax")
+    larger = cost.new_zeros(cost.shape[0], len(lesions.breast_of_lesion), cost.shape[2])
+    larger.scatter_reduce_(1, lesions.lesion[None, :, None].expand_as(cost), cost, "amax", include_self=False)
     return solve(larger, lesions.breast_of_lesion)[:, lesions.lesion]
 
 

@@ -18,6 +18,7 @@ Image = NDArray[np.float32]
 GRID = (28, 48, 48)  # x, y, z
 HALF_EXTENT = 84.0  # mm: the field reaches from −this to +this along y and z, and to 1.2 × this along x
 X_EXTENT = 1.2 * HALF_EXTENT
+STRANDS = (192, 512)  # cells of the noise that strands are drawn from: outward, around the nipple
 
 
 def power_law_noise(shape: tuple[int, ...], exponent: float, rng: np.random.Generator) -> Image:
@@ -52,11 +53,13 @@ def draw_gland(breast: Breast, rng: np.random.Generator) -> Image:
 def project_gland(gland: Image, view: ViewGeometry, rows: int, columns: int) -> Image:
     """The mean of the gland [x, y, z] along the beam of a view, as an image [rows, columns]."""
     cos, sin = view.beam[2], -view.beam[1]
-    # Grid steps along y and z are equal, so turning the grid turns the body.
-    turn = np.array([[1, 0, 0], [0, cos, -sin], [0, sin, cos]])
-    middle = (np.array(GRID) - 1) / 2
-    turned = ndimage.affine_transform(gland, turn, middle - turn @ middle, order=1) if sin else gland
-    projected = ndimage.gaussian_filter(turned.mean(axis=2), 0.6)
+    # Grid steps along y and z are equal, so turning the grid turns the body. The nearest cell is near enough:
+    # what follows is a mean over many, and a blur.
+    middle = (GRID[1] - 1) / 2
+    across, along = np.meshgrid(np.arange(GRID[1]) - middle, np.arange(GRID[2]) - middle, indexing="ij")
+    y = np.clip(np.rint(middle + cos * across - sin * along), 0, GRID[1] - 1).astype(int)
+    z = np.clip(np.rint(middle + sin * across + cos * along), 0, GRID[2] - 1).astype(int)
+    projected = ndimage.gaussian_filter(gland[:, y, z].mean(axis=2), 0.6)
     # From pixels back to (depth, across) in the body: the inverse of the view's map across the beam.
     down = np.array([0.0, -cos, -sin])
     to_image = np.stack([view.matrix[:, 0], view.matrix @ down], axis=1)
@@ -84,14 +87,17 @@ def draw_fibres(u: Array, v: Array, breast: Breast, rng: np.random.Generator) ->
     turn = np.arctan2(dy, dx)
     strands = np.zeros(distance.shape, np.float32)
     for length, width, weight in ((60.0, 40, 0.5), (30.0, 90, 0.5)):
-        noise = power_law_noise((96, 256), 2.6, rng)
+        noise = power_law_noise(STRANDS, 2.6, rng)
         ridges = np.exp(-((noise / 0.38) ** 2))
         # Bend the strands, or they look ruled.
         bend = 0.10 * np.sin(distance / rng.uniform(9, 14) + 3 * turn + rng.uniform(0, 6.28))
-        at = [distance / length * 12, (turn + bend) * width / np.pi + 128]
-        strands += weight * ndimage.map_coordinates(ridges, at, order=1, mode="wrap")
-    web = np.exp(-((power_law_noise(distance.shape, 2.8, rng) / 0.4) ** 2))
-    return 0.6 * strands + 0.4 * web
+        outward = (distance * (24 / length)).astype(np.int32)
+        around = ((turn + bend) * (2 * width / np.pi) + 2 * STRANDS[1]).astype(np.int32)
+        strands += weight * ridges[outward % STRANDS[0], around % STRANDS[1]]
+    # Of the same size for every breast of a phantom, so that the filter is computed once.
+    rows, columns = distance.shape
+    web = power_law_noise((rows, rows), 2.8, rng)[:, :columns]
+    return 0.6 * strands + 0.4 * np.exp(-((web / 0.4) ** 2))
 
 
 def draw_vessels(breast: Breast, rng: np.random.Generator) -> Array:
