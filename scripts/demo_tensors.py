@@ -1,6 +1,6 @@
 """One pair on its way: files, tensors, randomly changed tensors, and the boxes back in the files' pixels.
 
-    python scripts/demo_tensors.py DATASET_DIR OUT.png
+Run as ``python scripts/demo_tensors.py DATASET_DIR OUT.png``.
 """
 
 import sys
@@ -16,7 +16,12 @@ from clnet.data.pair import VIEW_NAMES
 from clnet.data.pictures import Mark, datalist_picture, pair_picture, sheet
 from clnet.preprocessing.draws import SeededCompose
 from clnet.preprocessing.placement import Placement
-from clnet.preprocessing.random_transforms import RandCropPaird, RandFlipPaird, RandNormalisePaird, RandZoomPaird
+from clnet.preprocessing.random_transforms import (
+    RandCropPaird,
+    RandFlipPaird,
+    RandNormalisePaird,
+    RandZoomPaird,
+)
 from clnet.preprocessing.transforms import FinishPaird, LoadPaird, PreprocessPaird
 
 SIZE = (320, 192)

@@ -51,7 +51,7 @@ def check_size(header: ImageHeader) -> None:
             f"{header.file}: NumberOfFrames is {header.frames}: {kind}, where one image is expected. Use the "
             "full-field or synthetic 2D image of the same view."
         )
-    if header.samples > 1 or header.photometric in ("PALETTE COLOR", "P", "RGB", "LA", "RGBA"):
+    if header.samples > 1 or header.photometric in ("PALETTE COLOR", "P"):  # "P": palette of a PNG
         raise ColourImageError(
             f"{header.file}: colour pixels (SamplesPerPixel {header.samples}, {header.photometric}), where "
             "grey values are expected. It may be a screenshot; use the original image."
@@ -66,7 +66,7 @@ def decode(dataset: Dataset, header: ImageHeader) -> NDArray[Any]:
     try:
         return dataset.pixel_array
     except BaseException as error:
-        # pylibjpeg-rle panics in Rust on data that do not fit, and a panic is no `Exception` in Python.
+        # pylibjpeg-rle panics in Rust where Rows × Columns are too few; a panic is no `Exception` in Python.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         package, module = DECODERS.get(syntax, ("", ""))
@@ -113,10 +113,10 @@ def _check_pixel_data(dataset: Dataset, header: ImageHeader) -> None:
 
 
 def _check_length(length: int, bytes_per_pixel: int, header: ImageHeader) -> None:
-    """Uncompressed data must be as long as the tags say; less than a row too much is padding."""
+    """Uncompressed data must be as long as the tags say; a byte, or less than a row, too much is padding."""
     row = header.columns * bytes_per_pixel
     excess = length - header.rows * row
-    if not 0 <= excess < row + row % 2:
+    if not 0 <= excess < max(row, 2):
         raise DamagedImageError(
             f"{header.file}: (7FE0,0010) PixelData has {length} bytes, but Rows × Columns {_size(header)} "
             f"need {header.rows * row}: the file is truncated, or these tags are wrong. Fetch it again from "

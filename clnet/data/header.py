@@ -105,11 +105,13 @@ def read_header(file: str | Path) -> ImageHeader:
 
 def image_format(file: Path) -> Format:
     """Tell the format of a file from its first bytes."""
+    if not file.is_file():  # a pipe would keep us waiting
+        raise NotAnImageError(f"{file}: no such file, or not a plain one. Check the path.")
     try:
         with file.open("rb") as stream:
             start = stream.read(348)
     except OSError as error:
-        raise NotAnImageError(f"{file}: cannot be opened ({error.strerror}). Check the path.") from error
+        raise NotAnImageError(f"{file}: cannot be opened ({error.strerror}).") from error
     if start[128:132] == b"DICM":
         return "DICOM"
     if start.startswith(b"\x89PNG\r\n\x1a\n"):

@@ -3,6 +3,7 @@
 A message names the file, the DICOM tag and its value. It never quotes a tag that identifies the patient.
 """
 
+import os
 import threading
 import warnings
 from collections.abc import Iterator
@@ -49,6 +50,12 @@ class LateralityConflictError(ImageError):
 
 
 _one_thread_at_a_time = threading.Lock()
+if hasattr(os, "register_at_fork"):  # a child must not inherit the lock of a thread that it does not have
+    os.register_at_fork(
+        before=_one_thread_at_a_time.acquire,
+        after_in_parent=_one_thread_at_a_time.release,
+        after_in_child=_one_thread_at_a_time.release,
+    )
 
 
 @contextmanager

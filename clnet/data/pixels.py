@@ -17,13 +17,13 @@ try:
 except ImportError:  # pydicom 2, which MONAI Label still needs
     from pydicom.pixel_data_handlers.util import apply_windowing  # type: ignore[no-redef]
 
-from clnet.data.tags import numbers_of
+from clnet.data.tags import numbers_of, text_of
 
 
 def describe_voi(dataset: Dataset) -> str:
     """What the file offers as VOI transform, in words; of several, the first is the one that is used."""
-    luts = dataset.get("VOILUTSequence") or []
-    if len(luts) > 0:
+    luts = _voi_luts(dataset)
+    if luts:
         name = str(luts[0].get("LUTExplanation") or "").strip()
         return f"VOI LUT{' ' + name if name else ''}" + _first_of(len(luts))
     centres, widths = numbers_of(dataset, "WindowCenter"), numbers_of(dataset, "WindowWidth")
@@ -59,7 +59,7 @@ def to_grey(
     values, steps = _modality(possible, dataset)
     values, voi_step, warnings = _voi(values, dataset, apply_voi)
     steps.append(voi_step)
-    if dataset.PhotometricInterpretation == "MONOCHROME1":
+    if text_of(dataset, "PhotometricInterpretation") == "MONOCHROME1":
         # Within the range that this file can express: 12 bits without VOI invert as 4095 - value.
         values = values.max() + values.min() - values
         steps.append("MONOCHROME1 inverted")
@@ -93,11 +93,17 @@ def _voi(values: NDArray[Any], dataset: Dataset, apply_voi: bool) -> tuple[NDArr
     if not apply_voi:
         return values, f"VOI not applied, by setting (the file offers {offer})", []
     try:
-        luts = dataset.get("VOILUTSequence") or []
-        changed = _look_up(values, luts[0], dataset) if len(luts) > 0 else apply_windowing(values, dataset)
+        luts = _voi_luts(dataset)
+        changed = _look_up(values, luts[0], dataset) if luts else apply_windowing(values, dataset)
     except (ValueError, TypeError, AttributeError, IndexError):
         return values, f"VOI not applied, it is invalid ({offer})", [f"invalid VOI, not applied: {offer}"]
     return changed, f"{offer} applied", []
+
+
+def _voi_luts(dataset: Dataset) -> list[Dataset]:
+    """The items of the VOI LUT Sequence; an empty first one does not hide the window."""
+    items = list(dataset.get("VOILUTSequence") or [])
+    return items if items and "LUTDescriptor" in items[0] and "LUTData" in items[0] else []
 
 
 def _look_up(values: NDArray[Any], item: Dataset, dataset: Dataset) -> NDArray[Any]:

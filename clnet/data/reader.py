@@ -8,7 +8,6 @@ A 2D NIfTI is stored as (column, row), as SimpleITK and MONAI write images, so i
 axis is flipped.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -17,18 +16,16 @@ from typing import Any
 import nibabel
 import numpy as np
 import pydicom
-from monai.data.image_reader import ImageReader
-from monai.utils.enums import MetaKeys
 from numpy.typing import NDArray
 from PIL import Image
 
 from clnet.data.decode import check_size, decode
 from clnet.data.header import ImageHeader, dicom_header, image_format, nifti_header, png_header
-from clnet.data.image_errors import ImageError, UnsupportedPixelsError, refusing_damage
+from clnet.data.image_errors import UnsupportedPixelsError, refusing_damage
 from clnet.data.pixels import to_grey
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Mammogram:
     """One image and how it came about.
 
@@ -62,9 +59,8 @@ def read_image(file: str | PathLike[str], apply_voi: bool = True) -> Mammogram:
 
 
 def _read_dicom(file: Path, apply_voi: bool) -> Mammogram:
-    header = dicom_header(
-        file
-    )  # first: where pixel data are cut off, pydicom gives up the other tags as well
+    # The header first: where pixel data are cut off, pydicom gives up the other tags as well.
+    header = dicom_header(file)
     dataset = pydicom.dcmread(file)
     stored = decode(dataset, header)
     pixels, steps, warnings = to_grey(stored, dataset, apply_voi)
@@ -76,7 +72,7 @@ def _read_png(file: Path, _: bool) -> Mammogram:
     with Image.open(file) as image:
         header = png_header(image, file)
         check_size(header)
-        if header.photometric not in ("L", "I;16", "I"):
+        if header.photometric not in ("L", "I;16", "I"):  # older Pillow says "I" for 16 bits
             raise UnsupportedPixelsError(
                 f"{file}: a PNG of {header.photometric} pixels; grey of 8 or 16 bits is expected. Convert it."
             )
@@ -95,53 +91,3 @@ def _read_nifti(file: Path, _: bool) -> Mammogram:
         )
     pixels = np.ascontiguousarray(pixels.reshape(header.columns, header.rows).T, dtype=np.float32)
     return Mammogram(pixels, header, ("NIfTI read", "axes swapped to rows first"), header.warnings)
-
-
-class MammogramReader(ImageReader):
-    """`read_image` as a MONAI reader: `LoadImaged(keys, reader=MammogramReader())`.
-
-    The array is [H, W], rows first, where MONAI's own readers give [W, H]. The metadata carry what was read
-    and how, and no patient identity.
-    """
-
-    def __init__(self, apply_voi: bool = True) -> None:
-        super().__init__()
-        self.apply_voi = apply_voi
-
-    def verify_suffix(self, filename: Sequence[Any] | Any) -> bool:
-        """Whether every file is of a format that is read here, by its content."""
-        try:
-            for file in _paths(filename):
-                image_format(file)
-        except ImageError:
-            return False
-        return True
-
-    def read(self, data: Sequence[Any] | Any, **_: Any) -> Mammogram:
-        """Read one file (or a sequence of one, as MONAI passes it)."""
-        files = _paths(data)
-        if len(files) != 1:
-            raise ImageError(
-                f"{len(files)} files given as one image; a view is one file. Use one key a view."
-            )
-        return read_image(files[0], self.apply_voi)
-
-    def get_data(self, img: Mammogram) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """The pixels [H, W] and what MONAI and its users want to know about them."""
-        header = img.header
-        spacing = header.spacing_mm or (1.0, 1.0)
-        metadata = {
-            MetaKeys.AFFINE: np.diag([*spacing, 1.0, 1.0]),
-            MetaKeys.ORIGINAL_AFFINE: np.diag([*spacing, 1.0, 1.0]),
-            MetaKeys.SPATIAL_SHAPE: np.asarray(img.pixels.shape),
-            MetaKeys.ORIGINAL_CHANNEL_DIM: "no_channel",
-            "view": header.view or "",
-            "laterality": header.laterality or "",
-            "steps": "; ".join(img.steps),
-            "warnings": "; ".join(img.warnings),
-        }
-        return img.pixels, metadata
-
-
-def _paths(files: Sequence[Any] | Any) -> list[Path]:
-    return [Path(file) for file in ([files] if isinstance(files, (str, PathLike)) else files)]

@@ -201,14 +201,18 @@ def _pair_warnings(
 
 
 def _files(paths: str | Path | Iterable[str | Path]) -> Iterator[Path]:
+    """Every file; and every folder that cannot be listed, to be refused like a file that cannot be read."""
+    unreadable: list[str] = []
     for path in [Path(paths)] if isinstance(paths, (str, Path)) else map(Path, paths):
-        if not path.exists():
-            raise NotAnImageError(f"{path}: no such file or folder. Check the path.")
-        if not path.is_dir():
+        if path.is_dir():
+            for folder, subfolders, names in os.walk(path, onerror=lambda e: unreadable.append(e.filename)):
+                subfolders[:] = [name for name in subfolders if not name.startswith(".")]
+                yield from (Path(folder, name) for name in names if not name.startswith("."))
+        elif path.exists():
             yield path
-        for folder, subfolders, names in os.walk(path):
-            subfolders[:] = [name for name in subfolders if not name.startswith(".")]
-            yield from (Path(folder, name) for name in names if not name.startswith("."))
+        else:
+            raise NotAnImageError(f"{path}: no such file or folder. Check the path.")
+    yield from map(Path, unreadable)
 
 
 def _read_all(files: Sequence[Path], workers: int) -> Iterator[ImageHeader | LeftOut]:

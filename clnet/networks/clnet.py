@@ -10,7 +10,7 @@ from clnet.networks.decoder import ViewInteractiveDecoder
 from clnet.networks.encoder import ImageEncoder
 from clnet.networks.lesion_linker import LesionLinker
 from clnet.networks.pair_verification import PairVerification
-from clnet.networks.settings import SettingError, check_width
+from clnet.networks.settings import SettingError, check_sizes
 
 MatchLearning = Literal["lesion_linker", "pair_verification", "none"]
 
@@ -37,15 +37,15 @@ PAPER_SETTINGS: dict[str, Any] = {
 class CLNet(nn.Module):
     """The paper's network; its ablations are settings.
 
-    ================  ===============  ================
-    variant           inter_attention  match_learning
-    ================  ===============  ================
-    Deformable DETR   False            none
-    VILD              True             none
-    linker only       False            lesion_linker
-    CL-Net            True             lesion_linker
-    Pair Verification True             pair_verification
-    ================  ===============  ================
+    =================  ===============  =================
+    variant            inter_attention  match_learning
+    =================  ===============  =================
+    Deformable DETR    False            none
+    VILD               True             none
+    Lesion Linker      False            lesion_linker
+    CL-Net             True             lesion_linker
+    Pair Verification  True             pair_verification
+    =================  ===============  =================
 
     The defaults make a light network for small images on a CPU; `PAPER_SETTINGS` are the paper's.
 
@@ -88,7 +88,7 @@ class CLNet(nn.Module):
         linker_layers: int = 1,
     ) -> None:
         super().__init__()
-        check_width(width, heads)
+        check_sizes(width, heads, feature_levels, decoder_layers)
         if match_learning not in get_args(MatchLearning):
             raise SettingError(
                 f"match_learning: {match_learning!r} is not one of {', '.join(get_args(MatchLearning))}"

@@ -85,7 +85,8 @@ CHOICES = [
     (
         "grey images with ImageNet weights",
         "not said",
-        "first convolution summed over colours, which equals showing the image in all three",
+        "`backbone_weights` names the file; its first convolution is summed over colours, which equals "
+        "showing the image in all three",
     ),
     ("MLP of Pair Verification", "one symbol MLP", "one set of weights for both views"),
     (

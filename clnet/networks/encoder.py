@@ -46,7 +46,7 @@ class DeformableEncoder(nn.Module):
         """The same features with new tokens."""
         levels = [
             embedding.expand(rows * columns, -1)
-            for embedding, (rows, columns) in zip(self.level_embedding, features.shapes, strict=True)
+            for embedding, (rows, columns) in zip(self.level_embedding.unbind(), features.shapes, strict=True)
         ]
         positions = sine_positions(features.centres, features.tokens.shape[-1]) + torch.cat(levels)
         for layer in self.layers:

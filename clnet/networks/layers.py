@@ -1,5 +1,6 @@
 """The small pieces that encoder, decoder and linker are built of."""
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -34,17 +35,57 @@ class FeedForward(nn.Module):
         return self.residual(x, self.contract(self.dropout(F.relu(self.expand(x)))))
 
 
-class ResidualAttention(nn.Module):
-    """``x + M(x + P_x, s + P_s, s)``: the form of every multi-head attention in the paper.
+class MultiHeadAttention(nn.Module):
+    """``M(Q, K, V) = Concat(H_1, …, H_m)``, ``H_i = softmax(QW_i (KW_i)ᵀ / √d_k) VW_i``, then a projection.
 
-    M is MultiHeadAttn of Section 3.1; positions join queries and keys, never values.
+    `torch.nn.MultiheadAttention` computes the same, but a trace of it is bound to one batch size.
     """
 
     def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()
-        self.attention = nn.MultiheadAttention(width, heads, dropout, batch_first=True)
+        self.heads = heads
+        self.dropout = dropout
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width)
+        self.value = nn.Linear(width, width)
+        self.output = nn.Linear(width, width)
+        for projection in (self.query, self.key, self.value, self.output):
+            nn.init.xavier_uniform_(projection.weight)
+            nn.init.zeros_(projection.bias)
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, ignore: Tensor | None, return_weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attend, see `ResidualAttention.forward`."""
+        query, key, value = (
+            projected.view(projected.shape[0], projected.shape[1], self.heads, -1).transpose(1, 2)
+            for projected in (self.query(query), self.key(key), self.value(value))
+        )  # [B, heads, Q or S, D / heads]
+        attend = None if ignore is None else ~ignore[:, None, None, :]
+        dropout = self.dropout if self.training else 0.0
+        heads = F.scaled_dot_product_attention(query, key, value, attend, dropout)
+        weights = _attention_weights(query, key, attend) if return_weights else None
+        return self.output(heads.transpose(1, 2).flatten(2)), weights
+
+
+def _attention_weights(query: Tensor, key: Tensor, attend: Tensor | None) -> Tensor:
+    """The weights [B, Q, S] that the fused attention keeps to itself, averaged over heads."""
+    scores = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
+    if attend is not None:
+        scores = scores.masked_fill(~attend, -torch.inf)
+    return scores.softmax(-1).mean(1)
+
+
+class ResidualAttention(nn.Module):
+    """``x + M(x + P_x, s + P_s, s)``: the form of every multi-head attention in the paper.
+
+    Positions join queries and keys, never values.
+    """
+
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.attention = MultiHeadAttention(width, heads, dropout)
         self.residual = Residual(width, dropout)
-        nn.init.xavier_uniform_(self.attention.out_proj.weight)
 
     def forward(
         self,
@@ -70,9 +111,7 @@ class ResidualAttention(nn.Module):
         """
         query = x if x_position is None else x + x_position
         key = source if source_position is None else source + source_position
-        update, weights = self.attention(
-            query, key, source, key_padding_mask=ignore, need_weights=return_weights
-        )
+        update, weights = self.attention(query, key, source, ignore, return_weights)
         return self.residual(x, update), weights
 
 

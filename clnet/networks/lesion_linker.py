@@ -92,7 +92,7 @@ class LesionLinker(nn.Module):
         candidates = append_dustbin(embeddings, self.dustbin)
         positions = append_dustbin(positions, self.dustbin_position)
         absent = absent_candidates(present, embeddings.shape[2])
-        link = self.link_queries.expand(len(present), -1, -1)
+        link = self.link_queries.expand(present.shape[0], -1, -1)
         similarity, scores, attention = [], [], []
         for layer in self.layers:
             link, weights = layer(link, candidates, positions, absent, return_attention)

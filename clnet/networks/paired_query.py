@@ -10,7 +10,7 @@ from clnet.networks.encoder import ImageEncoder
 from clnet.networks.feature_levels import ImageFeatures
 from clnet.networks.heads import DetectionHead
 from clnet.networks.layers import FeedForward, Residual, ResidualAttention
-from clnet.networks.settings import check_width
+from clnet.networks.settings import check_sizes
 
 
 class PairedDecoderLayer(nn.Module):
@@ -72,7 +72,7 @@ class PairedLesionQuery(nn.Module):
         paired_queries: int = 20,
     ) -> None:
         super().__init__()
-        check_width(width, heads)
+        check_sizes(width, heads, feature_levels, decoder_layers)
         self.encoder = ImageEncoder(
             backbone, backbone_weights, feature_levels, width, heads, points, encoder_layers, ffn, dropout
         )
@@ -105,7 +105,7 @@ class PairedLesionQuery(nn.Module):
             image.flatten(0, 1)[:, None], None if valid_size is None else valid_size.flatten(0, 1)
         )
         views = [features.of_view(view) for view in range(2)]
-        position, query = self.paired_queries.expand(len(image), -1, -1).chunk(2, dim=-1)
+        position, query = self.paired_queries.expand(image.shape[0], -1, -1).chunk(2, dim=-1)
         references = torch.stack([point(position).sigmoid() for point in self.reference_points], dim=1)
         logits, boxes = [], []
         for layer in self.layers:

@@ -4,6 +4,7 @@ Whatever a file holds, `read_image` gives an image or an `ImageError`: no other 
 library, no patient in a message.
 """
 
+import os
 import random
 import sys
 from pathlib import Path
@@ -121,8 +122,9 @@ REFUSED = {
     "no pixel data": (dicom(PixelData=b""), DamagedImageError, "PixelData is missing"),
     "not a DICOM at all": (lambda path: path.write_text("hello"), NotAnImageError, "not a DICOM file"),
     "an empty file": (lambda path: path.write_bytes(b""), NotAnImageError, "not a DICOM file"),
-    "no file": (lambda path: None, NotAnImageError, "cannot be opened"),
-    "a folder": (lambda path: path.mkdir(), NotAnImageError, "cannot be opened"),
+    "no file": (lambda path: None, NotAnImageError, "no such file"),
+    "a folder": (lambda path: path.mkdir(), NotAnImageError, "not a plain one"),
+    "a pipe": (os.mkfifo, NotAnImageError, "not a plain one"),
     "unknown codec": (unknown_codec, CodecError, "TransferSyntaxUID 1.2.840.10008.1.2.4.100 .*MPEG2"),
     "fewer Rows than stored": (dicom(Rows=19), DamagedImageError, "PixelData has 480 bytes, .* need 456"),
     "more Rows than stored": (dicom(Rows=21), DamagedImageError, "PixelData has 480 bytes, .* need 504"),

@@ -17,8 +17,9 @@ from pydicom.pixels import apply_modality_lut, apply_voi_lut
 from pydicom.uid import JPEG2000, JPEG2000Lossless, RLELossless
 
 from clnet.data.image_errors import ImageError
+from clnet.data.monai_reader import MammogramReader
 from clnet.data.pixels import to_grey
-from clnet.data.reader import MammogramReader, read_image
+from clnet.data.reader import read_image
 
 CODECS = Path(__file__).parent / "codecs"
 FILM = Path(__file__).parent / "cbis-ddsm"
@@ -31,6 +32,13 @@ def lut(first, values, bits=12, explanation=None):
     item.add_new("LUTData", "OW", np.asarray(values, "<u2").tobytes())
     if explanation:
         item.LUTExplanation = explanation
+    return item
+
+
+def short_lut():
+    """A LUT that holds fewer entries than it says."""
+    item = lut(0, np.arange(4096))
+    item.LUTData = item.LUTData[:100]
     return item
 
 
@@ -53,6 +61,11 @@ GREY_SCALES = {
         "VOILUTSequence": [lut(0, np.arange(4096)[::-1])],
         "WindowCenter": 1800,
         "WindowWidth": 15,
+    },
+    "empty VOI LUT before window": {
+        "VOILUTSequence": [Dataset()],
+        "WindowCenter": 1800,
+        "WindowWidth": 1500,
     },
     "modality LUT": {"ModalityLUTSequence": [lut(5, np.arange(4000) * 3, bits=16)]},
     "modality LUT and window": {
@@ -172,7 +185,7 @@ def test_the_steps_tell_the_whole_chain(tmp_path):
     [
         {"WindowCenter": 2000, "WindowWidth": 0},
         {"WindowCenter": 2000, "WindowWidth": 100, "VOILUTFunction": "ODD"},
-        {"VOILUTSequence": [Dataset()]},
+        {"VOILUTSequence": [short_lut()]},
     ],
 )
 def test_an_invalid_voi_is_passed_over_with_a_warning(tmp_path, tags):

@@ -1,5 +1,6 @@
 """Which files of a folder become the pairs, and what is said about the others."""
 
+import os
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -191,6 +192,23 @@ def test_a_folder_is_searched_in_depth_and_every_file_accounted_for(tmp_path):
     assert list(why) == ["conflict.dcm", "raw.dcm", "readme.txt", "spot.dcm"]
     assert "ImageLaterality is L but" in why["conflict.dcm"]
     assert "not a DICOM file" in why["readme.txt"]
+
+
+def test_a_folder_that_cannot_be_listed_is_accounted_for(tmp_path, monkeypatch):
+    save(tmp_path / "cc")
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    listed = os.scandir
+
+    def scandir(path):
+        if Path(path) == locked:
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    found = scan(tmp_path)
+    assert len(found.headers) == 1
+    assert [item.file for item in found.refused] == [locked]
 
 
 def test_files_can_be_named_one_by_one(tmp_path):

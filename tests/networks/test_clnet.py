@@ -159,6 +159,7 @@ def test_every_parameter_has_a_finite_gradient(name, one_view):
     ("settings", "message"),
     [
         ({"width": 40}, "width: 40 must be a multiple of 32"),
+        ({"feature_levels": 0}, "feature_levels and decoder_layers: 0 and 3 must be at least 1"),
         ({"width": 64, "heads": 5}, r"width: 64 .* heads \(5\)"),
         ({"match_learning": "hope"}, "'hope' is not one of lesion_linker, pair_verification, none"),
     ],

@@ -18,16 +18,15 @@ WIDTH, HEADS = 32, 4
 
 def attend(layer: ResidualAttention, query, key, value):
     """M(Q, K, V) of Section 3.1, one head after the other."""
-    weight = layer.attention.in_proj_weight.chunk(3)
-    bias = layer.attention.in_proj_bias.chunk(3)
-    q, k, v = (x @ w.T + b for x, w, b in zip((query, key, value), weight, bias, strict=True))
+    of = layer.attention
+    q, k, v = of.query(query), of.key(key), of.value(value)
     size = WIDTH // HEADS
     heads = []
     for head in range(HEADS):
         part = slice(head * size, (head + 1) * size)
         scores = q[..., part] @ k[..., part].transpose(-1, -2) / math.sqrt(size)
         heads.append(scores.softmax(-1) @ v[..., part])
-    return layer.attention.out_proj(torch.cat(heads, dim=-1))
+    return of.output(torch.cat(heads, dim=-1))
 
 
 def feed_forward(ffn, x):

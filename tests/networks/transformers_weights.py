@@ -120,11 +120,8 @@ def our_names(model: DeformableDetrForObjectDetection) -> dict[str, torch.Tensor
     linear("decoder.reference_points", "model.reference_points")
     for index in range(len(model.model.decoder.layers)):
         here, there = f"decoder.layers.{index}", f"model.decoder.layers.{index}"
-        for leaf in ("weight", "bias"):
-            ours[f"{here}.self_attention.attention.in_proj_{leaf}"] = torch.cat(
-                [state[f"{there}.self_attn.{part}_proj.{leaf}"] for part in "qkv"]
-            )
-        linear(f"{here}.self_attention.attention.out_proj", f"{there}.self_attn.o_proj")
+        for part in ("query", "key", "value", "output"):
+            linear(f"{here}.self_attention.attention.{part}", f"{there}.self_attn.{part[0]}_proj")
         linear(f"{here}.self_attention.residual.norm", f"{there}.self_attn_layer_norm")
         deformable(f"{here}.cross_attention", f"{there}.encoder_attn")
         linear(f"{here}.cross_residual.norm", f"{there}.encoder_attn_layer_norm")

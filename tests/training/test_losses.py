@@ -227,7 +227,7 @@ def test_every_network_learns_from_every_kind_of_breast(variant, missing):
         network, loss = PairedLesionQuery(width=32, ffn=32, paired_queries=6), PairedLesionQueryLoss()
     else:
         network = CLNet(width=32, ffn=32, object_queries=6, link_queries=4, match_learning=variant)
-        loss = CLNetLoss()
+        loss = CLNetLoss(link=LinkLoss(temperature=0.05))
     present = torch.ones(3, 2, dtype=torch.bool)
     if missing is not None:
         present[:, missing] = False

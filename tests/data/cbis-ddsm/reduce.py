@@ -1,8 +1,7 @@
 """Makes the four reduced views in this folder from the full ones of CBIS-DDSM.
 
-    python tests/data/cbis-ddsm/reduce.py FOLDER_OF_FULL_VIEWS
-
-Each pixel is the mean of 8 × 8 pixels of the scan; the boxes are the data set's, divided by 8.
+Run as ``python tests/data/cbis-ddsm/reduce.py FOLDER_OF_FULL_VIEWS``. Each pixel is the mean of 8 × 8
+pixels of the scan; the boxes are the data set's, divided by 8.
 """
 
 import hashlib

@@ -33,9 +33,7 @@ def counted_shadow(view, bodies, shape, points=2_000_000):
         inside = centre + ball @ np.linalg.cholesky(body).T
         at = view.project(inside)
         matter = density * 4 / 3 * np.pi * np.sqrt(np.linalg.det(body))
-        counts, _, _ = np.histogram2d(
-            at[:, 1], at[:, 0], bins=shape, range=[[0, shape[0]], [0, shape[1]]]
-        )
+        counts, _, _ = np.histogram2d(at[:, 1], at[:, 0], bins=shape, range=[[0, shape[0]], [0, shape[1]]])
         image += counts / points * matter / view.spacing**2
     return image
 
@@ -74,9 +72,9 @@ def test_a_mimic_is_drawn_out_in_the_other_view(along):
     view, other = a_view(angle=0.8), a_view(angle=0.0)
     bodies = ellipsoids(seed=6, count=1)
     mimic = bodies.mapped(invisible_stretch(view, np.array(along)), about=bodies.centres[0])
-    x0, y0, x1, y1 = other.outline_boxes(bodies)[0]
-    x0_, y0_, x1_, y1_ = other.outline_boxes(mimic)[0]
-    assert (y1_ - y0_) > 2 * (y1 - y0)
+    _, top, _, bottom = other.outline_boxes(bodies)[0]
+    _, mimic_top, _, mimic_bottom = other.outline_boxes(mimic)[0]
+    assert mimic_bottom - mimic_top > 2 * (bottom - top)
 
 
 def test_the_depth_of_a_mass_differs_between_views_by_a_few_millimetres():
