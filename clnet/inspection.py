@@ -15,7 +15,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from clnet.data.header import image_format, read_header
-from clnet.data.image_errors import ImageError
+from clnet.data.image_errors import ImageError, NotAnImageError
 from clnet.data.reader import Mammogram, read_image
 from clnet.errors import ClnetError
 from clnet.preprocessing.preprocess import PlacedView, preprocess_views, resize
@@ -85,6 +85,8 @@ def inspect_image(
     """Inspect one file; a refusal is an answer, not an error."""
     facts = {**NO_FACTS, "file": str(file)}
     try:
+        if file.is_dir():
+            raise NotAnImageError(f"{file}: a folder without any DICOM, PNG or NIfTI image. Check the path.")
         header = read_header(file)
         facts |= {
             "view": header.view,
@@ -147,10 +149,9 @@ def contact_sheet(inspections: Sequence[Inspection]) -> Image.Image:
 
 
 def _files_in(path: Path) -> list[Path]:
-    """The file itself; of a folder, all images in it and below it, by name."""
-    if not path.is_dir():
-        return [path]
-    return [file for file in sorted(path.rglob("*")) if file.is_file() and _is_image(file)]
+    """The file itself; of a folder, all images in it and below it, by name; the folder, if there are none."""
+    images = [file for file in sorted(path.rglob("*")) if file.is_file() and _is_image(file)]
+    return images or [path]
 
 
 def _is_image(file: Path) -> bool:
@@ -185,9 +186,8 @@ def _tile(image: Mammogram, placed: PlacedView) -> Image.Image:
 def _refused_tile(file: Path, reason: str) -> Image.Image:
     tile = Image.new("RGB", TILE, PAPER)
     _write(tile, (10, 4), file.name)
-    _write(
-        tile, (10, CAPTION), "refused\n\n" + textwrap.fill(reason.replace(str(file), file.name), 75), ALARM
-    )
+    words = textwrap.fill(reason.replace(str(file), file.name), 68)
+    _write(tile, (10, CAPTION), f"refused\n\n{words}", ALARM)
     return tile
 
 

@@ -102,6 +102,11 @@ def test_a_folder_gives_its_images_in_order_and_passes_over_the_rest(tmp_path):
     assert [Path(one.facts["file"]).name for one in inspect_images([tmp_path])] == ["b.dcm", "a"]
 
 
+def test_a_folder_without_images_is_refused_not_passed_over_in_silence(tmp_path):
+    (only,) = inspect_images([tmp_path], draw=True)
+    assert "folder without" in only.facts["refused"]
+
+
 def test_warnings_reach_the_facts_and_the_words(tmp_path):
     facts = inspect_image(save(tmp_path / "black.dcm", pixels=ramp(80, 50, 0, 0))).facts
     assert any("no breast found" in warning for warning in facts["warnings"])

@@ -25,10 +25,8 @@ SEARCH_SIZE = 256  # pixels on the long side of the reduced copy
 SAMPLES = 4  # rows and columns of samples averaged into one of its pixels: enough to calm noise
 WIDEST_BORDER = 0.12  # of a side; a white edge wider than this is tissue
 BINS = 64  # of the histogram of brightness
-LEAST_PEAK = (
-    0.06  # of all pixels in one bin: what a background has, and tissue, spread over many bins, has not
-)
-CONTRAST = 0.04  # between background and tissue: where foreground begins; a skin line is fainter than fat
+LEAST_PEAK = 0.06  # of all pixels in one bin: a background has it; tissue is spread over many bins
+CONTRAST = 0.04  # of the way from background to tissue: where foreground begins, for a skin line is faint
 MOST_CONTRAST = 0.15  # however uneven the background: better too much of it than too little of the breast
 DISC = 0.07  # radius of the opening, of the short side; letters and the glow along an edge are thinner
 GROWTH = 0.04  # how far from the opened piece foreground still belongs to the breast, of the short side

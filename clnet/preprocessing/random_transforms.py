@@ -31,7 +31,7 @@ from torch import Tensor
 from clnet.data.pair import VIEW_NAMES
 from clnet.preprocessing.placement import Placement
 from clnet.preprocessing.preprocess import resize
-from clnet.preprocessing.transforms import Item
+from clnet.preprocessing.transforms import Item, check_setting
 
 
 class RandPairTransform(RandomizableTransform, MapTransform):
@@ -94,6 +94,7 @@ class RandCropPaird(RandPairTransform):
 
     def __init__(self, prob: float = 0.5, min_part: float = 0.7) -> None:
         super().__init__(prob)
+        check_setting(0 < min_part <= 1, self, "min_part", min_part, "more than 0, at most 1")
         self.min_part = min_part
 
     def change(self, item: Item, views: list[str]) -> None:
@@ -123,6 +124,10 @@ class RandZoomPaird(RandPairTransform):
 
     def __init__(self, prob: float = 0.5, min_zoom: float = 0.8, max_zoom: float = 1.25) -> None:
         super().__init__(prob)
+        range_ = (min_zoom, max_zoom)
+        check_setting(
+            0 < min_zoom <= max_zoom, self, "(min_zoom, max_zoom)", range_, "0 < min_zoom <= max_zoom"
+        )
         self.min_zoom, self.max_zoom = min_zoom, max_zoom
 
     def change(self, item: Item, views: list[str]) -> None:
@@ -164,6 +169,10 @@ class RandNormalisePaird(RandPairTransform):
         gamma: tuple[float, float] = (0.7, 1.4),
     ) -> None:
         super().__init__(prob=1.0)
+        check_setting(
+            0 <= max_low < min(high), self, "(max_low, high)", (max_low, high), "0 <= max_low < high"
+        )
+        check_setting(0 < gamma[0] <= gamma[1], self, "gamma", gamma, "a range of positive numbers")
         self.view_prob = prob
         self.max_low, self.high, self.gamma = max_low, high, gamma
 

@@ -31,10 +31,21 @@ from torch import Tensor
 from clnet.boxes import clip_to_image, normalise
 from clnet.data.pair import VIEW_NAMES, check_boxes_inside
 from clnet.data.reader import read_image
+from clnet.errors import ClnetError
 from clnet.preprocessing.placement import Placement
 from clnet.preprocessing.preprocess import preprocess_views
 
 Item = dict[str, Any]
+
+
+class SettingError(ClnetError, ValueError):
+    """A transform was given a number that makes no sense."""
+
+
+def check_setting(holds: bool, transform: object, name: str, value: object, expected: str) -> None:
+    """Raise `SettingError` unless the expectation holds."""
+    if not holds:
+        raise SettingError(f"{type(transform).__name__}: {name} is {value}; expected {expected}")
 
 
 class LoadPaird(MapTransform):
@@ -86,6 +97,7 @@ class PreprocessPaird(MapTransform):
 
     def __init__(self, size: tuple[int, int]) -> None:
         super().__init__(keys=VIEW_NAMES)
+        check_setting(len(size) == 2 and min(size) >= 1, self, "size", size, "(rows, columns) of at least 1")
         self.size = (int(size[0]), int(size[1]))
 
     def __call__(self, data: Mapping[str, Any]) -> Item:
@@ -133,6 +145,7 @@ class FinishPaird(MapTransform):
 
     def __init__(self, min_visible: float = 0.5) -> None:
         super().__init__(keys=VIEW_NAMES)
+        check_setting(0 < min_visible <= 1, self, "min_visible", min_visible, "more than 0, at most 1")
         self.min_visible = min_visible
 
     def __call__(self, data: Mapping[str, Any]) -> Item:

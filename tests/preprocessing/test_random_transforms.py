@@ -12,7 +12,7 @@ from clnet.preprocessing.random_transforms import (
     RandNormalisePaird,
     RandZoomPaird,
 )
-from clnet.preprocessing.transforms import FinishPaird
+from clnet.preprocessing.transforms import FinishPaird, PreprocessPaird, SettingError
 
 SIZE = (160, 96)
 GEOMETRY = {
@@ -107,6 +107,13 @@ def test_something_of_both_views_is_left_on_the_canvas_and_padding_is_zero(cc_si
         assert item[view].abs().sum() > 0
 
 
+@pytest.mark.parametrize("make", [GEOMETRY["crop"], GEOMETRY["zoom"]], ids=["crop", "zoom"])
+def test_a_view_much_narrower_than_the_other_keeps_its_share(make):
+    for seed in range(20):
+        item = changed(make(), item_of(cc_size=(160, 10), mlo_size=(160, 96)), seed)
+        assert item["cc_valid_size"][1] >= 4
+
+
 @pytest.mark.parametrize("missing", BOTH)
 @pytest.mark.parametrize("make", [*GEOMETRY.values(), RandNormalisePaird], ids=[*GEOMETRY, "normalise"])
 def test_a_missing_view_passes_through(make, missing):
@@ -180,6 +187,22 @@ def test_normalisation_computes_its_formula():
     result = transform(item)["cc"][0, 0, :60]
     expected = np.minimum((np.arange(60) + 0.5) / 100 / 0.5, 1) ** 2
     np.testing.assert_allclose(result, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("transform", "settings_", "named"),
+    [
+        (RandCropPaird, {"min_part": 0.0}, "min_part"),
+        (RandZoomPaird, {"min_zoom": 1.2, "max_zoom": 1.1}, "min_zoom"),
+        (RandNormalisePaird, {"max_low": 0.9}, "max_low"),
+        (RandNormalisePaird, {"gamma": (0.0, 1.0)}, "gamma"),
+        (FinishPaird, {"min_visible": 0.0}, "min_visible"),
+        (PreprocessPaird, {"size": (0, 96)}, "size"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused_by_name(transform, settings_, named):
+    with pytest.raises(SettingError, match=rf"{transform.__name__}.*{named}"):
+        transform(**settings_)
 
 
 @pytest.mark.parametrize("transform", [RandFlipPaird, RandCropPaird, RandZoomPaird, RandNormalisePaird])

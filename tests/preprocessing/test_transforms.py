@@ -124,6 +124,14 @@ def test_a_lesion_stays_while_enough_of_it_is_visible_and_is_cut_at_the_edge(pai
         assert denormalise(sample["boxes"][0], *SIZE)[0, 1] == pytest.approx(0, abs=1e-4)
 
 
+def test_a_box_ends_where_the_view_ends_not_where_the_canvas_does(pair):
+    item = PreprocessPaird(SIZE)(LoadPaird()(pair.to_item()))
+    whole = Placement.from_dict(item["cc_placement"]).apply(item["cc_boxes"])[0]
+    item["cc_valid_size"] = [int(whole[3]) - 1, item["cc_valid_size"][1]]  # as a crop leaves it
+    sample = FinishPaird()(item)
+    assert denormalise(sample["boxes"][0], *SIZE)[0, 3] == pytest.approx(int(whole[3]) - 1, abs=1e-3)
+
+
 def test_every_cache_of_monai_stores_the_preprocessed_item(pair, tmp_path):
     transform = Compose([LoadPaird(), PreprocessPaird(SIZE)])
     expected = Dataset([pair.to_item()], transform)[0]

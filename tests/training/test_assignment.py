@@ -120,7 +120,8 @@ def test_detections_are_matched_as_transformers_matches_them():
 
 def test_a_paired_query_is_matched_by_the_larger_cost_of_its_two_views():
     torch.manual_seed(0)
-    logits, boxes = torch.randn(2, 2, 2, 5), random_boxes(2, 2, 2, 5)
+    layers = 12  # enough chances for the smaller cost, or the mean, to choose another query
+    logits, boxes = torch.randn(layers, 2, 2, 5), random_boxes(layers, 2, 2, 5)
     targets = [
         {
             "boxes": [random_boxes(2), random_boxes(2)],
@@ -131,7 +132,7 @@ def test_a_paired_query_is_matched_by_the_larger_cost_of_its_two_views():
     lesions = gather_targets(targets, torch.ones(2, 2, dtype=torch.bool), boxes)
     cost = detection_cost(logits.flatten(1, 2), boxes.flatten(1, 2), lesions, WEIGHTS)
     found = assign_paired_queries(logits, boxes, lesions, WEIGHTS)
-    for layer in range(2):
+    for layer in range(layers):
         cc_7, cc_3, mlo_3, mlo_9, alone = cost[layer]
         table = torch.stack([cc_7, torch.maximum(cc_3, mlo_3), mlo_9])
         first, second, third = found[layer, [0, 1, 3]].tolist()

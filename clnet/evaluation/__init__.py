@@ -1,0 +1,1 @@
+"""What findings are worth: recall at false positives per image, links, intervals, errors, comparisons."""

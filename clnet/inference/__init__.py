@@ -1,0 +1,1 @@
+"""From raw outputs to findings in the pixels of the files."""

@@ -1,0 +1,103 @@
+"""From a network's raw outputs to findings in the pixels of the stored images."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clnet.boxes import clip_to_image, denormalise
+from clnet.data.pair import VIEW_NAMES
+from clnet.inference.findings import Detections, Link, PairFindings
+from clnet.networks.pairs import LesionPairs, extract_linked_pairs, extract_verified_pairs
+from clnet.preprocessing.placement import Placement
+
+
+class FindLesionsd:
+    """A post-processing transform for MONAI's evaluator: adds ``findings``, a `PairFindings` for each pair.
+
+    Detections come from the detector, links from the linker (Section 4.1).
+
+    Args:
+        max_detections: the surest so many in each view.
+    """
+
+    def __init__(self, max_detections: int = 100) -> None:
+        self.max_detections = max_detections
+
+    def __call__(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Read ``pred`` and the batch it belongs to; see `find_lesions`."""
+        return {**data, "findings": find_lesions(data["pred"], data, self.max_detections)}
+
+
+def find_lesions(
+    outputs: Mapping[str, Tensor], batch: Mapping[str, Any], max_detections: int
+) -> list[PairFindings]:
+    """Turn the outputs of `CLNet` for a batch into findings.
+
+    Args:
+        outputs: ``logits`` [layers, B, 2, N], ``boxes`` [layers, B, 2, N, 4], and those of a linker.
+        batch: ``image`` [B, 2, H, W] and lists of B: ``pair_id``, ``placements``, ``meta``.
+        max_detections: the surest so many in each view.
+    """
+    rows, columns = batch["image"].shape[-2:]
+    scores = outputs["logits"][-1].float().sigmoid().cpu()  # [B, 2, N]
+    boxes = denormalise(outputs["boxes"][-1].double().cpu(), rows, columns)
+    kept = scores.argsort(dim=-1, descending=True, stable=True)[..., :max_detections]
+    links = _links(outputs)
+    findings = []
+    for index, pair_id in enumerate(batch["pair_id"]):
+        views = {
+            name: _detections(
+                boxes[index, view, kept[index, view]],
+                scores[index, view, kept[index, view]],
+                batch["placements"][index][view],
+                batch["meta"][index][view],
+            )
+            for view, name in enumerate(VIEW_NAMES)
+        }
+        pair_links = _links_of_pair(links, index, kept[index], scores.shape[-1]) if links else ()
+        findings.append(PairFindings(pair_id, views["cc"], views["mlo"], pair_links))
+    return findings
+
+
+def _detections(
+    boxes: Tensor, scores: Tensor, placement: dict[str, float] | None, meta: Mapping[str, Any] | None
+) -> Detections | None:
+    """Boxes [n, 4] in pixels of the canvas to boxes in pixels of the file; None for a missing view."""
+    if placement is None or meta is None:
+        return None
+    original = clip_to_image(Placement.from_dict(placement).invert(boxes), meta["rows"], meta["columns"])
+    return Detections(original.float().numpy(), scores.double().numpy())
+
+
+def _links(outputs: Mapping[str, Tensor]) -> LesionPairs | None:
+    if "link_similarity" in outputs:
+        return extract_linked_pairs(dict(outputs))
+    if "match_logits" in outputs:
+        return extract_verified_pairs(dict(outputs))
+    return None
+
+
+def _links_of_pair(links: LesionPairs, index: int, kept: Tensor, dustbin: int) -> tuple[Link, ...]:
+    """The links of one pair, the surest first; of several between the same detections the surest.
+
+    Args:
+        links: of the batch.
+        index: of the pair in the batch.
+        kept: int [2, n], the detections that became findings, by their place there.
+        dustbin: N.
+    """
+    place = torch.full((2, dustbin + 1), -1)
+    for view in range(2):
+        place[view, kept[view]] = torch.arange(kept.shape[1])
+    surest: dict[tuple[int | None, int | None], float] = {}
+    for cc, mlo, score in zip(
+        links.cc[index].tolist(), links.mlo[index].tolist(), links.score[index].tolist(), strict=True
+    ):
+        ends = tuple(None if (at := int(place[view, end])) < 0 else at for view, end in enumerate((cc, mlo)))
+        # A link from dustbin to dustbin says nothing.
+        if ends != (None, None) and score > surest.get((ends[0], ends[1]), -1.0):
+            surest[ends[0], ends[1]] = score
+    ordered = sorted(surest.items(), key=lambda item: -item[1])
+    return tuple(Link(cc, mlo, score) for (cc, mlo), score in ordered)

@@ -1,0 +1,67 @@
+"""What MONAI's `SupervisedTrainer` needs to train CL-Net: a loss of one number, clipped gradients."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from monai.engines.trainer import SupervisedTrainer
+from monai.engines.utils import IterationEvents
+from torch import Tensor, nn
+
+
+class EngineLoss(nn.Module):
+    """A loss with parts, as the trainer wants it: one number; the parts are kept for those who ask.
+
+    Args:
+        loss: `CLNetLoss` or `PairedLesionQueryLoss`.
+    """
+
+    def __init__(self, loss: Callable[..., dict[str, Tensor]]) -> None:
+        super().__init__()
+        self.loss = loss
+        self.parts: dict[str, Tensor] = {}
+
+    def forward(self, outputs: dict[str, Tensor], target: dict[str, Any]) -> Tensor:
+        """The whole loss; see `prepare_batch` for the target."""
+        parts = self.loss(outputs, target["lesions"], target["present"])
+        total = parts.pop("loss")
+        self.parts = {name: part.detach() for name, part in parts.items()}
+        return total
+
+
+class LossParts:
+    """Puts the parts of the loss into ``engine.state.output["parts"]``, where other handlers find them.
+
+    What the trainer does not need after an iteration (images, predictions) is dropped from the output there,
+    so that it does not stay in memory.
+    """
+
+    def __init__(self, loss: EngineLoss) -> None:
+        self.loss = loss
+
+    def attach(self, engine: SupervisedTrainer) -> None:
+        """Act when a model's update is complete."""
+        engine.add_event_handler(IterationEvents.MODEL_COMPLETED, self)
+
+    def __call__(self, engine: SupervisedTrainer) -> None:
+        """Keep the loss and its parts alone."""
+        engine.state.output = {"loss": engine.state.output["loss"].detach(), "parts": self.loss.parts}
+
+
+class GradientClip:
+    """Scales gradients down to a norm of at most `max_norm` before each step (0.1 in Deformable DETR)."""
+
+    def __init__(self, network: nn.Module, max_norm: float) -> None:
+        self.network = network
+        self.max_norm = max_norm
+
+    def attach(self, engine: SupervisedTrainer) -> None:
+        """Act between backward pass and step."""
+        engine.add_event_handler(IterationEvents.BACKWARD_COMPLETED, self)
+
+    def __call__(self, engine: SupervisedTrainer) -> None:
+        """Clip."""
+        scaler = engine.scaler
+        if scaler is not None:
+            scaler.unscale_(engine.optimizer)
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.max_norm)

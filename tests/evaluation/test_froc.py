@@ -1,0 +1,269 @@
+"""R@t against a slow implementation of its definition, pycocotools, and hand computation."""
+
+import contextlib
+import io
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pycocotools.coco import COCO
+from pycocotools.cocoeval import COCOeval
+
+from clnet.boxes import box_iou
+from clnet.evaluation.froc import RATES, barred_scores, froc, recall_table, recalls
+from clnet.evaluation.hits import ImageResult, find_hits, find_overlaps
+
+NO_BOXES = np.zeros((0, 4))
+IOUS = {0.2: Fraction(1, 5), 0.5: Fraction(1, 2)}
+
+
+def image(detections, lesions):
+    """From [(box, score), …] and [box, …]."""
+    return ImageResult(
+        np.array([box for box, _ in detections], float).reshape(-1, 4),
+        np.array([score for _, score in detections], float),
+        np.array(lesions, float).reshape(-1, 4),
+    )
+
+
+# A small grid gives many equal scores, equal overlaps and overlaps of exactly 1/5 and 1/2.
+corner, side = st.integers(0, 6), st.integers(1, 5)
+boxes = st.tuples(corner, corner, side, side).map(lambda b: (b[0], b[1], b[0] + b[2], b[1] + b[3]))
+scores = st.sampled_from([0.1, 0.2, 0.3, 0.5, 0.8])
+images = st.builds(
+    image, st.lists(st.tuples(boxes, scores), max_size=7), st.lists(boxes, max_size=3, unique=True)
+)
+sets = st.lists(images, min_size=1, max_size=6)
+
+
+def exact_iou(a, b):
+    width = min(a[2], b[2]) - max(a[0], b[0])
+    height = min(a[3], b[3]) - max(a[1], b[1])
+    common = max(width, 0) * max(height, 0)
+    areas = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (a, b))
+    return Fraction(int(common), int(areas - common))
+
+
+def count_at(results, threshold, iou, count_duplicates):
+    """Hits and false positives among the detections that reach a threshold, by the words of the definition."""
+    hits = false_positives = 0
+    for result in results:
+        unhit = set(range(len(result.lesions)))
+        reaching = [n for n in range(len(result.scores)) if result.scores[n] >= threshold]
+        for n in sorted(reaching, key=lambda n: -result.scores[n]):
+            overlap = [exact_iou(result.boxes[n], lesion) for lesion in result.lesions]
+            candidates = [lesion for lesion in unhit if overlap[lesion] >= iou]
+            if candidates:
+                unhit.remove(max(candidates, key=lambda lesion: (overlap[lesion], -lesion)))
+                hits += 1
+            elif count_duplicates or not any(one >= iou for one in overlap):
+                false_positives += 1
+    return hits, false_positives
+
+
+def slow_recall(results, rate, iou, count_duplicates=False):
+    lesions = sum(len(result.lesions) for result in results)
+    if not lesions:
+        return math.nan
+    thresholds = {math.inf}.union(*(result.scores.tolist() for result in results))
+    points = [count_at(results, threshold, iou, count_duplicates) for threshold in thresholds]
+    return max(hits / lesions for hits, wrong in points if Fraction(wrong, len(results)) <= Fraction(rate))
+
+
+@settings(max_examples=1500, deadline=None)
+@given(sets, st.booleans())
+def test_recall_is_what_the_definition_says(results, count_duplicates):
+    table = recall_table(results, count_duplicates=count_duplicates)
+    for iou, exact in IOUS.items():
+        for rate in RATES:
+            expected = slow_recall(results, rate, exact, count_duplicates)
+            assert table[iou][rate] == pytest.approx(expected, nan_ok=True), (iou, rate)
+
+
+@settings(max_examples=300, deadline=None)
+@given(sets, st.data())
+def test_weighing_an_image_by_two_is_having_it_twice(results, data):
+    """The ground that the bootstrap stands on, down to images that are left out."""
+    weights = data.draw(
+        st.lists(st.integers(0, 3), min_size=len(results), max_size=len(results)).filter(any)
+    )
+    overlaps = find_overlaps(results)
+    curve = froc(find_hits(overlaps, 0.2))
+    each, row = np.arange(len(results)), np.array([weights], float)
+    barred = barred_scores(curve, RATES, each, row)
+    weighted = recalls(curve.found_at, overlaps.lesion_image, row, barred)[0]
+    repeated = [result for result, weight in zip(results, weights, strict=True) for _ in range(weight)]
+    np.testing.assert_allclose(weighted, list(recall_table(repeated)[0.2].values()))
+
+
+def random_images(rng, count):
+    """Like a detector: some boxes near lesions, most not; no two scores or overlaps are equal."""
+    for _ in range(count):
+        low = rng.uniform(0, 80, (rng.integers(0, 3), 2))
+        lesions = np.concatenate([low, low + rng.uniform(10, 25, low.shape)], 1)
+        near = np.repeat(lesions, 3, axis=0) + rng.normal(0, 4, (3 * len(lesions), 4))
+        low = rng.uniform(0, 80, (rng.integers(0, 8), 2))
+        found = np.concatenate([near, np.concatenate([low, low + rng.uniform(10, 25, low.shape)], 1)])
+        found[:, 2:] = np.maximum(found[:, 2:], found[:, :2] + 1)
+        yield ImageResult(found, rng.random(len(found)), lesions)
+
+
+def coco_outcomes(results, iou):
+    """For every detection its score and whether pycocotools says it is a hit."""
+
+    def annotations(of):
+        flat = [(n, box) for n, result in enumerate(results) for box in of(result)]
+        return [
+            {
+                "id": id_ + 1,
+                "image_id": n + 1,
+                "category_id": 1,
+                "bbox": [box[0], box[1], box[2] - box[0], box[3] - box[1]],
+                "area": (box[2] - box[0]) * (box[3] - box[1]),
+                "iscrowd": 0,
+            }
+            for id_, (n, box) in enumerate(flat)
+        ]
+
+    truth, found = annotations(lambda r: r.lesions), annotations(lambda r: r.boxes)
+    for entry, score in zip(found, np.concatenate([r.scores for r in results]), strict=True):
+        entry["score"] = score
+    with contextlib.redirect_stdout(io.StringIO()):
+        coco = COCO()
+        coco.dataset = {
+            "info": {},
+            "images": [{"id": n + 1} for n in range(len(results))],
+            "annotations": truth,
+            "categories": [{"id": 1}],
+        }
+        coco.createIndex()
+        evaluation = COCOeval(coco, coco.loadRes(found), "bbox")
+        evaluation.params.iouThrs = np.array([iou])
+        evaluation.params.areaRng, evaluation.params.areaRngLbl = [[0, 1e10]], ["all"]
+        evaluation.params.maxDets = [1000]
+        evaluation.evaluate()
+    return [
+        outcome
+        for one in evaluation.evalImgs
+        if one
+        for outcome in zip(one["dtScores"], np.array(one["dtMatches"][0]) > 0, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("iou", IOUS)
+@pytest.mark.parametrize("seed", range(8))
+def test_pycocotools_agrees_where_duplicates_count_as_false_positives(seed, iou):
+    results = list(random_images(np.random.default_rng(seed), 40))
+    outcomes = sorted(coco_outcomes(results, iou), reverse=True)
+    lesions = sum(len(result.lesions) for result in results)
+    table = recall_table(results, ious=[iou], count_duplicates=True)[iou]
+    for rate in RATES:
+        hits = wrong = best = 0
+        for _, hit in outcomes:
+            hits, wrong = hits + hit, wrong + (not hit)
+            if wrong / len(results) <= rate:
+                best = hits / lesions
+        assert table[rate] == pytest.approx(best)
+    assert table[4.0] > 0.5
+
+
+def test_the_overlap_is_that_of_monai():
+    results = list(random_images(np.random.default_rng(0), 20))
+    overlaps = find_overlaps(results)
+    detection_start = np.cumsum([0, *(len(r.scores) for r in results)])
+    lesion_start = np.cumsum([0, *(len(r.lesions) for r in results)])
+    expected = {
+        (int(detection_start[n] + d), int(lesion_start[n] + m)): iou
+        for n, r in enumerate(results)
+        for (d, m), iou in np.ndenumerate(
+            box_iou(torch.as_tensor(r.boxes), torch.as_tensor(r.lesions)).numpy().reshape(len(r.boxes), -1)
+        )
+        if iou > 0
+    }
+    got = dict(
+        zip(zip(overlaps.detection.tolist(), overlaps.lesion.tolist(), strict=True), overlaps.iou, strict=True)
+    )
+    assert got.keys() == expected.keys()
+    assert len(got) > 50
+    assert all(got[key] == pytest.approx(expected[key], abs=1e-5) for key in got)
+
+
+LESION, ELSEWHERE = (0, 0, 10, 10), (50, 50, 60, 60)
+
+
+def recall(results, rate, iou=0.5, **options):
+    return recall_table(results, [rate], [iou], **options)[iou][rate]
+
+
+def test_negative_images_count_in_the_rate():
+    """One false positive above the hit: 1 FPI with one image, 1/4 with three empty ones more."""
+    one = image([(ELSEWHERE, 0.9), (LESION, 0.8)], [LESION])
+    assert recall([one], 0.25) == 0
+    assert recall([one, *[image([], [])] * 3], 0.25) == 1
+
+
+def test_a_hit_with_the_score_of_a_barred_false_positive_is_barred_too():
+    tied = image([(LESION, 0.8), (ELSEWHERE, 0.8)], [LESION])
+    assert recall([tied], 0.5) == 0
+    assert recall([tied], 1) == 1
+
+
+def test_a_further_detection_on_a_hit_lesion_is_neither_unless_asked_for():
+    doubled = image([(LESION, 0.9), (LESION, 0.8), (ELSEWHERE, 0.7)], [LESION])
+    second = image([(LESION, 0.6)], [LESION])
+    assert recall([doubled, second], 0.5) == 1
+    assert recall([doubled, second], 0.5, count_duplicates=True) == 0.5
+
+
+def test_one_detection_hits_one_lesion_the_one_that_it_overlaps_most():
+    beside = (4, 0, 14, 10)
+    assert recall([image([(LESION, 0.9)], [beside, LESION])], 1, iou=0.2) == 0.5
+    hits = find_hits(find_overlaps([image([(LESION, 0.9)], [beside, LESION])]), 0.2)
+    assert hits.lesion.tolist() == [1]
+    # The second detection overlaps both as well, and takes what is left.
+    assert recall([image([(LESION, 0.9), (LESION, 0.8)], [beside, LESION])], 1, iou=0.2) == 1
+
+
+def test_an_overlap_of_exactly_the_threshold_is_a_hit():
+    assert recall([image([((0, 0, 2, 10), 0.9)], [LESION])], 1, iou=0.2) == 1
+    assert recall([image([((0, 0, 1, 10), 0.9)], [LESION])], 1, iou=0.2) == 0
+
+
+def test_a_rate_that_is_no_binary_number_is_reached_exactly():
+    """29 false positives in 100 images are 0.29 FPI, although 0.29 × 100 is below 29 in floating point."""
+    negative = [image([(ELSEWHERE, 0.9)], [])] * 29 + [image([], [])] * 70
+    assert recall([*negative, image([(LESION, 0.5)], [LESION])], 0.29) == 1
+    assert recall([*negative, image([(LESION, 0.5)], [LESION])], 0.28) == 0
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        ([], math.nan),
+        ([image([], [])], math.nan),
+        ([image([(ELSEWHERE, 0.5)], [])], math.nan),
+        ([image([], [LESION])], 0.0),
+        ([image([(LESION, 0.5)], [LESION])], 1.0),
+    ],
+    ids=["no images", "nothing", "all negative", "no detections", "found"],
+)
+def test_the_edges(results, expected):
+    for row in recall_table(results).values():
+        assert list(row.values()) == pytest.approx([expected] * 6, nan_ok=True)
+
+
+def test_a_resample_that_runs_off_the_top_of_the_list_is_still_exact():
+    """Nearly all false positives stem from one image; a resample without it has to look far down the list."""
+    noisy = image([(ELSEWHERE, 0.9 + n * 1e-6) for n in range(5000)], [])
+    quiet = image([(ELSEWHERE, 0.6), (LESION, 0.5), (ELSEWHERE, 0.4)], [LESION])
+    results = [noisy, *[quiet] * 3]
+    overlaps = find_overlaps(results)
+    curve = froc(find_hits(overlaps, 0.5))
+    weights = np.array([[0.0, 1, 1, 1], [1, 1, 1, 1]])
+    barred = barred_scores(curve, [0.5, 1], np.arange(4), weights)
+    np.testing.assert_array_equal(barred[0], [0.6, 0.4])
+    assert (barred[1] > 0.9).all()
