@@ -14,9 +14,10 @@ from clnet.preprocessing.placement import Placement
 
 
 class FindLesionsd:
-    """A post-processing transform for MONAI's evaluator: adds ``findings``, a `PairFindings` for each pair.
+    """A post-processing transform for MONAI's evaluator.
 
-    Detections come from the detector, links from the linker (Section 4.1).
+    It adds ``findings``, a `PairFindings` for each pair, and hands on ``lesion_boxes``, what was marked, in
+    the same pixels. Detections come from the detector, links from the linker (Section 4.1).
 
     Args:
         max_detections: the surest so many in each view.
@@ -27,7 +28,11 @@ class FindLesionsd:
 
     def __call__(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Read ``pred`` and the batch it belongs to; see `find_lesions`."""
-        return {**data, "findings": find_lesions(data["pred"], data, self.max_detections)}
+        return {
+            **data,
+            "findings": find_lesions(data["pred"], data, self.max_detections),
+            "lesion_boxes": data["original_boxes"],
+        }
 
 
 def find_lesions(

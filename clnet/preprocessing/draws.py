@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from monai.transforms.compose import Compose
 from monai.transforms.transform import Randomizable
+from torch import distributed
 from torch.utils.data import Dataset, Sampler
 
 
@@ -71,6 +72,9 @@ class EpochDataset(Dataset[Any]):
 class EpochSampler(Sampler[int]):
     """Each epoch a new order of all items, given by the seed and the epoch; the next epoch at each iteration.
 
+    Of several processes each takes every so manieth of that order; the few items that would make their
+    numbers unequal are left for another epoch.
+
     Args:
         length: number of items.
         seed: of the run.
@@ -81,12 +85,33 @@ class EpochSampler(Sampler[int]):
         self.length = length
         self.seed = seed
         self.epoch = epoch
+        self.rank, self.processes = _rank_and_processes()
 
     def __len__(self) -> int:
-        return self.length
+        return self.length // self.processes
 
     def __iter__(self) -> Iterator[int]:
         generator = torch.Generator().manual_seed(item_seed(self.seed, self.epoch, "order"))
-        first = self.epoch * self.length
+        order = self.epoch * self.length + torch.randperm(self.length, generator=generator)
         self.epoch += 1
-        return iter((first + torch.randperm(self.length, generator=generator)).tolist())
+        return iter(order[self.rank :: self.processes][: len(self)].tolist())
+
+
+class ShardSampler(Sampler[int]):
+    """All items in their order, each in one process only: for evaluation, where every item counts once."""
+
+    def __init__(self, length: int) -> None:
+        rank, processes = _rank_and_processes()
+        self.indices = range(rank, length, processes)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.indices)
+
+
+def _rank_and_processes() -> tuple[int, int]:
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return 0, 1

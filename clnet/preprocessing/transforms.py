@@ -126,15 +126,16 @@ class PreprocessPaird(MapTransform):
 class FinishPaird(MapTransform):
     """Make the sample that collation and the network get.
 
-    ================  ==============================================================================
-    ``pair_id``       as given
-    ``image``         float32 [2, H, W]: channel 0 CC, channel 1 MLO; zeros where a view is missing
-    ``present``       bool [2]
-    ``boxes``         [cc [n, 4], mlo [m, 4]] float32, cxcywh normalised by the canvas
-    ``lesion_ids``    [cc [n], mlo [m]] int64
-    ``placements``    [cc, mlo], each `Placement.to_dict()` from original to model pixels, or None
-    ``meta``          [cc, mlo], each what the file says, the steps taken and the warnings, or None
-    ================  ==============================================================================
+    ==================  ==============================================================================
+    ``pair_id``         as given
+    ``image``           float32 [2, H, W]: channel 0 CC, channel 1 MLO; zeros where a view is missing
+    ``present``         bool [2]
+    ``boxes``           [cc [n, 4], mlo [m, 4]] float32, cxcywh normalised by the canvas
+    ``lesion_ids``      [cc [n], mlo [m]] int64
+    ``original_boxes``  [cc, mlo], all that was marked, xyxy in pixels of the stored images
+    ``placements``      [cc, mlo], each `Placement.to_dict()` from original to model pixels, or None
+    ``meta``            [cc, mlo], each what the file says, the steps taken and the warnings, or None
+    ==================  ==============================================================================
 
     A lesion of which a crop leaves too little is dropped from its view. Its id stays in the other view: there
     it is now what a lesion marked in one view always is, one without a partner.
@@ -159,6 +160,7 @@ class FinishPaird(MapTransform):
             "present": torch.tensor([image is not None for image in images]),
             "boxes": [boxes for boxes, _ in targets],
             "lesion_ids": [lesion_ids for _, lesion_ids in targets],
+            "original_boxes": [data[f"{view}_boxes"] for view in VIEW_NAMES],
             "placements": [data[f"{view}_placement"] for view in VIEW_NAMES],
             "meta": [data[f"{view}_meta"] for view in VIEW_NAMES],
         }

@@ -23,8 +23,8 @@ def open_dataset(dataset_dir: str | Path, phantom_dir: str | Path, phantom_pairs
         distributed.barrier()
     if not (dataset_dir / "datalist.json").exists():
         raise DatalistError(
-            f"dataset_dir: {dataset_dir} has no datalist.json; give a folder with one, or leave --dataset_dir "
-            "out to use the phantom"
+            f"dataset_dir: {dataset_dir} has no datalist.json; give a folder with one, or leave "
+            "--dataset_dir out to use the phantom"
         )
     return read_datalist(dataset_dir)
 

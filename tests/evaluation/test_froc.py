@@ -49,7 +49,8 @@ def exact_iou(a, b):
 
 
 def count_at(results, threshold, iou, count_duplicates):
-    """Hits and false positives among the detections that reach a threshold, by the words of the definition."""
+    """Hits and false positives among the detections that reach a threshold, by the words of the
+    definition."""
     hits = false_positives = 0
     for result in results:
         unhit = set(range(len(result.lesions)))
@@ -88,9 +89,7 @@ def test_recall_is_what_the_definition_says(results, count_duplicates):
 @given(sets, st.data())
 def test_weighing_an_image_by_two_is_having_it_twice(results, data):
     """The ground that the bootstrap stands on, down to images that are left out."""
-    weights = data.draw(
-        st.lists(st.integers(0, 3), min_size=len(results), max_size=len(results)).filter(any)
-    )
+    weights = data.draw(st.lists(st.integers(0, 3), min_size=len(results), max_size=len(results)).filter(any))
     overlaps = find_overlaps(results)
     curve = froc(find_hits(overlaps, 0.2))
     each, row = np.arange(len(results)), np.array([weights], float)
@@ -185,7 +184,9 @@ def test_the_overlap_is_that_of_monai():
         if iou > 0
     }
     got = dict(
-        zip(zip(overlaps.detection.tolist(), overlaps.lesion.tolist(), strict=True), overlaps.iou, strict=True)
+        zip(
+            zip(overlaps.detection.tolist(), overlaps.lesion.tolist(), strict=True), overlaps.iou, strict=True
+        )
     )
     assert got.keys() == expected.keys()
     assert len(got) > 50

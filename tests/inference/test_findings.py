@@ -103,7 +103,11 @@ def test_what_is_written_comes_back_exactly(tmp_path_factory, views):
         (["pairs", 0, "views", "ml"], {}, ["pair '17_L'", "unknown key 'ml'"]),
         (["pairs", 0, "views", "cc", "boxes", 1], [3, 2, 1, 4], ["pair '17_L', cc", "boxes[1] is [3.0, 2.0"]),
         (["pairs", 0, "views", "cc", "boxes", 1], [1, 2, 3], ["pair '17_L', cc", "boxes[1] is [1, 2, 3]"]),
-        (["pairs", 0, "views", "cc", "boxes", 0, 2], "9", ["pair '17_L', cc", "boxes[0] is [10, 20, '9', 40.5]"]),
+        (
+            ["pairs", 0, "views", "cc", "boxes", 0, 2],
+            "9",
+            ["pair '17_L', cc", "boxes[0] is [10, 20, '9', 40.5]"],
+        ),
         (["pairs", 0, "views", "cc", "boxes", 0, 2], None, ["pair '17_L', cc", "boxes[0] is [10, 20, None"]),
         (["pairs", 0, "views", "cc", "boxes", 1, 3], float("nan"), ["pair '17_L', cc", "boxes[1]", "nan"]),
         (["pairs", 0, "views", "cc", "boxes", 1, 3], 1e300, ["pair '17_L', cc", "boxes[1]", "inf"]),

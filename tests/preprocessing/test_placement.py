@@ -40,6 +40,13 @@ def test_a_float32_box_comes_back_within_a_thousandth_of_a_pixel(placement, orig
 
 
 @given(placements, boxes())
+def test_a_float32_box_is_mapped_in_float64_and_rounded_once(placement, original):
+    expected = placement.apply(original.astype(np.float64)).astype(np.float32)
+    np.testing.assert_array_equal(placement.apply(original), expected)
+    np.testing.assert_array_equal(placement.apply(torch.from_numpy(original)).numpy(), expected)
+
+
+@given(placements, boxes())
 def test_edges_stay_in_order_even_when_mirrored(placement, original):
     mapped = placement.apply(original.astype(np.float64))
     assert (mapped[:, :2] <= mapped[:, 2:]).all()

@@ -2,41 +2,42 @@
 
 import pytest
 import torch
+from monai.transforms import Compose
 
 from clnet.boxes import box_iou, denormalise
+from clnet.data.phantom import PhantomSettings, make_phantom
 from clnet.networks import CLNet, extract_linked_pairs
+from clnet.preprocessing.transforms import FinishPaird, LoadPaird, PreprocessPaird
 from clnet.training import CLNetLoss, LinkLoss
+from clnet.training.batch import collate_pairs
 
 ROWS, COLUMNS = 160, 96
-# (x, y, radius) in pixels of each lesion in CC and in MLO, None where it is not seen: a linked lesion, two
-# that change their order between views, and one lesion in either view alone.
-BREASTS = [
-    [((30, 50, 8), (33, 90, 8))],
-    [((20, 40, 6), (22, 120, 6)), ((60, 110, 10), (57, 50, 10))],
-    [((40, 100, 7), None)],
-    [(None, (50, 60, 9))],
-]
 
 
-def blobs() -> tuple[torch.Tensor, list[dict]]:
-    """Four breasts with bright spots in noise: images [4, 2, H, W] and their targets."""
-    generator = torch.Generator().manual_seed(0)
-    y, x = torch.meshgrid(torch.arange(ROWS), torch.arange(COLUMNS), indexing="ij")
-    images = torch.rand(len(BREASTS), 2, ROWS, COLUMNS, generator=generator) * 0.2
-    targets = []
-    for breast, lesions in enumerate(BREASTS):
-        boxes, ids = [], []
-        for view in range(2):
-            seen = [(number, lesion[view]) for number, lesion in enumerate(lesions) if lesion[view]]
-            for _, (cx, cy, radius) in seen:
-                images[breast, view] += torch.exp(-2 * ((x - cx) ** 2 + (y - cy) ** 2) / radius**2)
-            size = torch.tensor([COLUMNS, ROWS, COLUMNS, ROWS])
-            boxes.append(
-                torch.tensor([[cx, cy, 2 * r, 2 * r] for _, (cx, cy, r) in seen]).reshape(-1, 4) / size
-            )
-            ids.append(torch.tensor([number for number, _ in seen], dtype=torch.long))
-        targets.append({"boxes": boxes, "lesion_ids": ids})
-    return images, targets
+def four_breasts(folder) -> tuple[torch.Tensor, list[dict]]:
+    """Phantom breasts from DICOM to tensors [4, 2, H, W] with their targets.
+
+    The one with most lesions, one without, one with a lesion of one view, and one with a linked lesion.
+    """
+    datalist = make_phantom(folder, PhantomSettings(pairs=40, seed=3, rows=192, columns=128), workers=1)
+    pairs = [pair for section in datalist.sections.values() for pair in section]
+
+    def lesions(pair):
+        return set(pair.cc.lesion_ids) | set(pair.mlo.lesion_ids)
+
+    chosen = [
+        max(pairs, key=lambda pair: len(lesions(pair))),
+        next(pair for pair in pairs if not lesions(pair)),
+        next(pair for pair in pairs if len(lesions(pair)) == 1 and not pair.links),
+        next(pair for pair in pairs if len(lesions(pair)) == 1 and pair.links),
+    ]
+    load = Compose([LoadPaird(), PreprocessPaird((ROWS, COLUMNS)), FinishPaird()])
+    batch = collate_pairs([load(pair.to_item()) for pair in chosen])
+    targets = [
+        {"boxes": boxes, "lesion_ids": ids}
+        for boxes, ids in zip(batch["boxes"], batch["lesion_ids"], strict=True)
+    ]
+    return batch["image"], targets
 
 
 def lesion_of_each_detection(boxes: torch.Tensor, target: dict, view: int) -> list[int | None]:
@@ -53,11 +54,11 @@ def lesion_of_each_detection(boxes: torch.Tensor, target: dict, view: int) -> li
 
 
 @pytest.mark.slow
-def test_a_small_network_learns_four_breasts_by_heart():
+def test_a_small_network_learns_four_breasts_by_heart(tmp_path):
     torch.manual_seed(0)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    images, targets = blobs()
+    images, targets = four_breasts(tmp_path)
     present = torch.ones(len(images), 2, dtype=torch.bool)
     network = CLNet(dropout=0.0)
     loss = CLNetLoss(link=LinkLoss(temperature=0.1))
@@ -89,7 +90,7 @@ def test_a_small_network_learns_four_breasts_by_heart():
 
     # Link accuracy 1.0: above the threshold is each lesion's pair, once.
     pairs = extract_linked_pairs(outputs)
-    for breast, expected in enumerate(BREASTS):
+    for breast, target in enumerate(targets):
         found = []
         for cc, mlo, score in zip(*(field[breast].tolist() for field in pairs), strict=True):
             if score > 0.5:
@@ -98,5 +99,9 @@ def test_a_small_network_learns_four_breasts_by_heart():
                     for view, query in enumerate((cc, mlo))
                 ]
                 found.append(tuple(ends))
-        truth = [tuple(n if seen else "dustbin" for seen in lesion) for n, lesion in enumerate(expected)]
+        in_cc, in_mlo = (set(ids.tolist()) for ids in target["lesion_ids"])
+        truth = [
+            (lesion if lesion in in_cc else "dustbin", lesion if lesion in in_mlo else "dustbin")
+            for lesion in in_cc | in_mlo
+        ]
         assert sorted(found, key=str) == sorted(truth, key=str), breast

@@ -1,0 +1,56 @@
+"""Intervals and p-values by drawing patients with replacement.
+
+The images of a patient are not independent of each other, patients are; so whole patients are drawn. A
+drawing is a row of weights: how often each patient was drawn. The first row is all ones, the sample itself,
+so that a statistic computed row by row, [1 + resamples, …], has its value in row 0 and its spread in the
+rest.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEVEL = 0.95
+"""Of the intervals."""
+
+
+def draw_patients(patients: int, resamples: int, seed: int) -> NDArray[np.float64]:
+    """Weights [1 + resamples, patients] of the patients: the sample itself, then the resamples."""
+    rng = np.random.default_rng(seed)
+    drawn = rng.multinomial(patients, np.full(patients, 1 / patients), size=resamples)
+    return np.concatenate([np.ones((1, patients)), drawn])
+
+
+def interval(statistic: NDArray[np.float64]) -> dict[str, float | None]:
+    """Value, low and high of a statistic [1 + resamples]; None where it has no value (0 of 0).
+
+    The interval goes from the 2.5th to the 97.5th percentile of the resamples in which it has a value.
+    """
+    spread = statistic[1:][np.isfinite(statistic[1:])]
+    if not np.isfinite(statistic[0]) or not len(spread):
+        return {"value": _plain(statistic[0]), "low": None, "high": None}
+    low, high = np.quantile(spread, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return {"value": _plain(statistic[0]), "low": float(low), "high": float(high)}
+
+
+def p_value(difference: NDArray[np.float64]) -> float | None:
+    """Two-sided p of "no difference" from a paired difference [1 + resamples].
+
+    Twice the share of resamples on the rarer side of zero, those at zero included, with one more counted on
+    either side, so that p is never 0: with 2,000 resamples it is at least 0.001.
+    """
+    if not np.isfinite(difference[0]):
+        return None
+    known = difference[1:][np.isfinite(difference[1:])]
+    rarer = min((known <= 0).sum(), (known >= 0).sum())
+    return float(min(1.0, 2 * (1 + rarer) / (1 + len(known))))
+
+
+def ratio(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A share; nan for 0 of 0."""
+    return np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0)
+
+
+def _plain(number: Any) -> float | None:
+    return float(number) if np.isfinite(number) else None

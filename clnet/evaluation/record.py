@@ -1,0 +1,130 @@
+"""The record of an evaluation: what intervals and comparisons are computed from, without boxes or pixels.
+
+It is a file of plain arrays, so that two runs can be compared without their findings or images. Patients are
+numbers in it, not names.
+"""
+
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clnet.errors import ClnetError
+from clnet.evaluation.cohort import Cohort
+from clnet.evaluation.froc import MISSED, Froc
+from clnet.evaluation.links import LinkCounts
+
+FILE_NAME = "record.npz"
+UNITS = ("image", "lesion", "breast", "case")
+"""What a recall may count: lesion boxes image by image; lesions, breasts with lesions and patients with
+lesions, each found if a lesion box of theirs is hit in at least one view."""
+
+
+class RecordError(ClnetError):
+    """A record that cannot be read; the message names the file."""
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """P pairs with I images and L lesion boxes, and what became of them at each IoU threshold.
+
+    Attributes:
+        pair_ids: [P] text.
+        pair_patient: [P] int.
+        image_pair: [I] int.
+        box_image: [L] int.
+        box_lesion: [L] int.
+        curves: by IoU threshold.
+        links: by IoU threshold; empty if the findings name no links.
+    """
+
+    pair_ids: NDArray[np.str_]
+    pair_patient: NDArray[np.int64]
+    image_pair: NDArray[np.int64]
+    box_image: NDArray[np.int64]
+    box_lesion: NDArray[np.int64]
+    curves: dict[float, Froc]
+    links: dict[float, LinkCounts]
+
+    @property
+    def patients(self) -> int:
+        """How many."""
+        return int(self.pair_patient.max()) + 1
+
+    @property
+    def image_patient(self) -> NDArray[np.int64]:
+        """[I] int."""
+        return self.pair_patient[self.image_pair]
+
+    def lesions_of_pair(self) -> NDArray[np.int64]:
+        """[P] int, how many lesions each breast has."""
+        _, first = np.unique(self.box_lesion, return_index=True)
+        return np.bincount(self.image_pair[self.box_image[first]], minlength=len(self.pair_ids))
+
+    def units(self, unit: str, iou: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The score at which each unit of a kind (see `UNITS`) is found, [N], and its patient, [N] int."""
+        box_patient = self.image_patient[self.box_image]
+        unit_of_box = {
+            "image": np.arange(len(self.box_image)),
+            "lesion": self.box_lesion,
+            "breast": self.image_pair[self.box_image],
+            "case": box_patient,
+        }[unit]
+        _, first, number = np.unique(unit_of_box, return_index=True, return_inverse=True)
+        found_at = np.full(len(first), MISSED)
+        np.maximum.at(found_at, number, self.curves[iou].found_at)
+        return found_at, box_patient[first]
+
+
+def make_record(cohort: Cohort, curves: dict[float, Froc], links: dict[float, LinkCounts]) -> Record:
+    """The record of a cohort."""
+    return Record(
+        pair_ids=np.array([pair.pair_id for pair in cohort.pairs]),
+        pair_patient=cohort.pair_patient,
+        image_pair=cohort.image_pair,
+        box_image=cohort.box_image,
+        box_lesion=cohort.box_lesion,
+        curves=curves,
+        links=links,
+    )
+
+
+_SHARED = ("pair_ids", "pair_patient", "image_pair", "box_image", "box_lesion")
+_CURVE = ("false_positives", "false_positive_image", "found_at")
+
+
+def write_record(record: Record, folder: Path) -> None:
+    """Write the record into a folder."""
+    arrays = {name: getattr(record, name) for name in _SHARED}
+    for iou, curve in record.curves.items():
+        arrays |= {f"iou={iou:g}/{name}": getattr(curve, name) for name in _CURVE}
+    for iou, links in record.links.items():
+        arrays[f"iou={iou:g}/links"] = np.stack(links)
+    np.savez(folder / FILE_NAME, **arrays)
+
+
+def read_record(folder: str | Path) -> Record:
+    """Read the record of an evaluation from its folder."""
+    path = Path(folder) / FILE_NAME
+    if not path.is_file():
+        raise RecordError(f"{path}: there is no such file; give a folder that `clnet evaluate` wrote")
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            shared = {name: arrays[name] for name in _SHARED}
+            ious = [
+                float(key.split("/")[0].removeprefix("iou=")) for key in arrays if key.endswith("/found_at")
+            ]
+            curves = {
+                iou: Froc(len(shared["image_pair"]), *(arrays[f"iou={iou:g}/{name}"] for name in _CURVE))
+                for iou in ious
+            }
+            links = {
+                iou: LinkCounts(*arrays[f"iou={iou:g}/links"])
+                for iou in ious
+                if f"iou={iou:g}/links" in arrays
+            }
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise RecordError(f"{path}: cannot be read as a record of an evaluation: {error}") from error
+    return Record(**shared, curves=curves, links=links)
