@@ -35,6 +35,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_phantom(commands)
     _add_pairs(commands)
     _add_inspect(commands)
+    _add_evaluate(commands)
+    _add_compare(commands)
     return parser
 
 
@@ -158,6 +160,95 @@ def _inspect(options: argparse.Namespace) -> int:
         contact_sheet(inspections).save(options.picture)
         print(f"picture   {options.picture}", file=sys.stderr)
     return int(any(fact["refused"] for fact in facts))
+
+
+def _add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    command = commands.add_parser(
+        "evaluate",
+        help="say what findings are worth: recall, links and errors, with intervals",
+        description="Evaluate a findings file, of clnet or of any other system, on a section of a datalist. "
+        "Writes metrics.json, errors.json, record.npz and froc.png, and prints the tables.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    command.add_argument(
+        "--datalist", type=Path, required=True, metavar="FILE", help="datalist, or a folder with one"
+    )
+    command.add_argument("--section", default="test", help="of the datalist: training, validation or test")
+    command.add_argument("--findings", type=Path, required=True, metavar="FILE", help="findings file")
+    command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write to")
+    command.add_argument(
+        "--iou", type=float, nargs="+", default=(0.2, 0.5), metavar="IOU", help="the overlap that makes a hit"
+    )
+    command.add_argument(
+        "--count-duplicates",
+        action="store_true",
+        help="count further detections on a lesion that is already hit as false positives",
+    )
+    command.add_argument(
+        "--operating-rate",
+        type=float,
+        default=0.5,
+        metavar="FPI",
+        help="false positives per image at which errors are told apart",
+    )
+    command.add_argument(
+        "--link-score", type=float, default=0.5, metavar="S", help="least score of links that count"
+    )
+    _add_bootstrap(command)
+    command.set_defaults(run=_evaluate)
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    from clnet.evaluation.folder import evaluate_files
+    from clnet.evaluation.metrics import EvaluationSettings
+    from clnet.evaluation.tables import evaluation_text
+
+    settings = EvaluationSettings(
+        tuple(options.iou),
+        options.count_duplicates,
+        options.operating_rate,
+        options.link_score,
+        options.resamples,
+        options.seed,
+    )
+    evaluation = evaluate_files(options.datalist, options.section, options.findings, options.out, settings)
+    print(evaluation_text(evaluation.metrics))
+    print(f"\nmetrics   {options.out / 'metrics.json'}\npicture   {options.out / 'froc.png'}")
+
+
+def _add_compare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    command = commands.add_parser(
+        "compare",
+        help="set evaluated runs side by side: differences with intervals and p-values",
+        description="Compare runs that `clnet evaluate` evaluated on the same pairs: each further run minus "
+        "the first, by paired bootstrap over patients.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    command.add_argument(
+        "runs", nargs="+", metavar="RUN", help="a folder that `clnet evaluate` wrote, or mlflow:RUN_ID"
+    )
+    command.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder to write comparison.json and froc.png to"
+    )
+    _add_bootstrap(command)
+    command.set_defaults(run=_compare)
+
+
+def _compare(options: argparse.Namespace) -> None:
+    from clnet.evaluation.compare import compare, read_runs, write_comparison
+    from clnet.evaluation.tables import comparison_text
+
+    runs = read_runs(options.runs)
+    comparison = compare(runs, options.resamples, options.seed)
+    print(comparison_text(comparison))
+    if options.out:
+        write_comparison(comparison, runs, options.out)
+        print(f"\nnumbers   {options.out / 'comparison.json'}\npicture   {options.out / 'froc.png'}")
+
+
+def _add_bootstrap(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--resamples", type=int, default=2000, metavar="N", help="of the bootstrap")
+    command.add_argument("--seed", type=int, default=0, metavar="S", help="of the bootstrap")
 
 
 if __name__ == "__main__":

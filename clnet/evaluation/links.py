@@ -19,6 +19,7 @@ from clnet.evaluation.hits import Overlaps
 from clnet.inference.findings import Link
 
 NOWHERE = -1
+Under = tuple[tuple[NDArray[np.int64], ...], ...]
 
 
 class LinkCounts(NamedTuple):
@@ -34,7 +35,7 @@ class LinkCounts(NamedTuple):
     """Of these, the rightly linked."""
 
 
-def lesion_under(cohort: Cohort, overlaps: Overlaps, iou: float) -> tuple[tuple[NDArray[np.int64], ...], ...]:
+def lesion_under(cohort: Cohort, overlaps: Overlaps, iou: float) -> Under:
     """The lesion that each detection lies on, or `NOWHERE`: ``[pair][view]`` [n] int; empty for no view."""
     under = np.full(len(overlaps.scores), NOWHERE)
     enough = overlaps.iou >= iou

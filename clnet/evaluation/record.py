@@ -95,13 +95,18 @@ _SHARED = ("pair_ids", "pair_patient", "image_pair", "box_image", "box_lesion")
 _CURVE = ("false_positives", "false_positive_image", "found_at")
 
 
+def iou_key(iou: float) -> str:
+    """The name of an IoU threshold in files: iou=0.5."""
+    return f"iou={iou:g}"
+
+
 def write_record(record: Record, folder: Path) -> None:
     """Write the record into a folder."""
     arrays = {name: getattr(record, name) for name in _SHARED}
     for iou, curve in record.curves.items():
-        arrays |= {f"iou={iou:g}/{name}": getattr(curve, name) for name in _CURVE}
+        arrays |= {f"{iou_key(iou)}/{name}": getattr(curve, name) for name in _CURVE}
     for iou, links in record.links.items():
-        arrays[f"iou={iou:g}/links"] = np.stack(links)
+        arrays[f"{iou_key(iou)}/links"] = np.stack(links)
     np.savez(folder / FILE_NAME, **arrays)
 
 
@@ -117,13 +122,13 @@ def read_record(folder: str | Path) -> Record:
                 float(key.split("/")[0].removeprefix("iou=")) for key in arrays if key.endswith("/found_at")
             ]
             curves = {
-                iou: Froc(len(shared["image_pair"]), *(arrays[f"iou={iou:g}/{name}"] for name in _CURVE))
+                iou: Froc(len(shared["image_pair"]), *(arrays[f"{iou_key(iou)}/{name}"] for name in _CURVE))
                 for iou in ious
             }
             links = {
-                iou: LinkCounts(*arrays[f"iou={iou:g}/links"])
+                iou: LinkCounts(*arrays[f"{iou_key(iou)}/links"])
                 for iou in ious
-                if f"iou={iou:g}/links" in arrays
+                if f"{iou_key(iou)}/links" in arrays
             }
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise RecordError(f"{path}: cannot be read as a record of an evaluation: {error}") from error

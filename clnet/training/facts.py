@@ -111,7 +111,7 @@ def without_secrets(value: Any, name: str = "") -> Any:
 
 
 def command_without_secrets(arguments: list[str]) -> list[str]:
-    """A command line in which ``--password x`` and ``--password=x`` show no x, nor do addresses show a login."""
+    """A command line that shows no x of ``--password x`` or ``--password=x``, and no logins in addresses."""
     shown: list[str] = []
     previous = ""
     for argument in arguments:

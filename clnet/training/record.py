@@ -112,6 +112,8 @@ class Record:
         self._write_run({"status": "running", "starts": starts, **self.facts})
 
     def _append(self, engine: SupervisedTrainer, kind: str, **content: Any) -> None:
+        if not self._begun:  # a validation before the first epoch
+            self._begin(engine)
         line = {
             "kind": kind,
             "epoch": engine.state.epoch,

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from ignite.engine import Engine, Events
 from monai.engines.trainer import SupervisedTrainer
-from monai.utils.type_conversion import convert_to_numpy
+from monai.utils.misc import is_scalar
 from torch import Tensor
 from tqdm import tqdm
 
@@ -51,8 +51,11 @@ def learning_rates(engine: SupervisedTrainer) -> dict[str, float]:
 
 def single_numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
     """Those metrics that are one number; curves and the like are left out."""
-    arrays = {name: convert_to_numpy(value) for name, value in metrics.items() if not isinstance(value, str)}
-    return {name: float(array) for name, array in arrays.items() if getattr(array, "ndim", 0) == 0}
+    return {
+        name: float(value)
+        for name, value in metrics.items()
+        if is_scalar(value) and not isinstance(value, str)
+    }
 
 
 def say(text: str, level: int = logging.INFO) -> None:
@@ -67,7 +70,7 @@ def say(text: str, level: int = logging.INFO) -> None:
         tqdm.write(text, file=sys.stderr)
 
 
-def on_failure(engine: Engine, callback: Callable[[Engine, BaseException], None]) -> None:
+def on_failure(engine: Engine, callback: Callable[[Any, BaseException], None]) -> None:
     """Call back when a run breaks off, by an error or by Ctrl-C; the error is raised again afterwards.
 
     Ignite drops an error that any handler has seen, and calls no further handlers once one raises: so the

@@ -49,8 +49,7 @@ def exact_iou(a, b):
 
 
 def count_at(results, threshold, iou, count_duplicates):
-    """Hits and false positives among the detections that reach a threshold, by the words of the
-    definition."""
+    """Hits and false positives among the detections that reach a threshold, as the definition says it."""
     hits = false_positives = 0
     for result in results:
         unhit = set(range(len(result.lesions)))

@@ -38,7 +38,16 @@ pipeline = Compose([LoadPaird(), PreprocessPaird(SIZE), FinishPaird()])
 
 def test_a_pair_becomes_the_sample_that_the_network_gets(pair):
     sample = pipeline(pair.to_item())
-    assert list(sample) == ["pair_id", "image", "present", "boxes", "lesion_ids", "placements", "meta"]
+    assert set(sample) == {
+        "pair_id",
+        "image",
+        "present",
+        "boxes",
+        "lesion_ids",
+        "original_boxes",
+        "placements",
+        "meta",
+    }
     assert sample["pair_id"] == "p1"
     assert sample["image"].shape == (2, *SIZE)
     assert sample["image"].dtype == torch.float32

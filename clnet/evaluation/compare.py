@@ -1,0 +1,151 @@
+"""Runs side by side: differences on the same patients, with intervals and p-values.
+
+Every resample draws the same patients for all runs, so that what makes a patient easy or hard for every run
+cancels out of their difference.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clnet.errors import ClnetError
+from clnet.evaluation.bootstrap import draw_patients, interval, p_value
+from clnet.evaluation.figure import draw_froc
+from clnet.evaluation.folder import read_metrics
+from clnet.evaluation.froc import RATES, barred_scores, recalls
+from clnet.evaluation.links import link_statistics
+from clnet.evaluation.metrics import MEAN_RATES
+from clnet.evaluation.mlflow_runs import PREFIX, download_evaluation
+from clnet.evaluation.record import Record, iou_key, read_record
+
+SAME_SETTINGS = ("count_duplicates", "operating_rate", "link_score")
+
+
+class ComparisonError(ClnetError):
+    """Runs that cannot be compared; the message names the runs and what differs."""
+
+
+class Run(NamedTuple):
+    """One evaluated run."""
+
+    name: str
+    metrics: dict[str, Any]
+    record: Record
+
+
+def read_runs(sources: Sequence[str]) -> list[Run]:
+    """Read evaluations from their folders, or from MLflow: ``mlflow:RUN_ID``.
+
+    A run is named by its folder, or by the whole path where folders have the same name.
+    """
+    folder_names = [Path(source).resolve().name for source in sources]
+    runs = []
+    for source, folder_name in zip(sources, folder_names, strict=True):
+        if source.startswith(PREFIX):
+            with TemporaryDirectory() as folder:
+                place = download_evaluation(source.removeprefix(PREFIX), Path(folder))
+                runs.append(Run(source, read_metrics(place), read_record(place)))
+        else:
+            name = folder_name if folder_names.count(folder_name) == 1 else source
+            runs.append(Run(name, read_metrics(source), read_record(source)))
+    return runs
+
+
+def compare(runs: Sequence[Run], resamples: int = 2000, seed: int = 0) -> dict[str, Any]:
+    """Each further run minus the first.
+
+    Returns:
+        ``{"reference": name, "runs": {name: {"iou=0.5": {"recall": {"0.25": D, …}, "mean_recall": D, "links":
+        {"precision": D, …} or None}}}}`` where D is ``{"value", "low", "high", "p"}``.
+    """
+    if len(runs) < 2:
+        raise ComparisonError(f"{len(runs)} run given; a comparison takes two or more")
+    reference = runs[0]
+    repeated = {run.name for run in runs if [other.name for other in runs].count(run.name) > 1}
+    if repeated:
+        raise ComparisonError(f"two runs are named {min(repeated)!r}; runs need names of their own")
+    for run in runs[1:]:
+        _check_same(reference, run)
+    weights = draw_patients(reference.record.patients, resamples, seed)
+    statistics = {run.name: _statistics(run.record, weights) for run in runs}
+    ious = [iou for iou in reference.record.curves if all(iou in run.record.curves for run in runs)]
+    if not ious:
+        raise ComparisonError(
+            "the runs were evaluated at different IoU thresholds; evaluate them at the same"
+        )
+
+    def difference(name: str, iou: float) -> dict[str, Any]:
+        ours, theirs = statistics[name][iou], statistics[reference.name][iou]
+        shared = {key: _difference(ours[key] - theirs[key]) for key in ours if key in theirs}
+        recall = {key.removeprefix("R@"): found for key, found in shared.items() if key.startswith("R@")}
+        links = {key.removeprefix("links/"): found for key, found in shared.items() if "/" in key}
+        return {"recall": recall, "mean_recall": shared["mean_recall"], "links": links or None}
+
+    return {
+        "reference": reference.name,
+        "resamples": resamples,
+        "runs": {run.name: {iou_key(iou): difference(run.name, iou) for iou in ious} for run in runs[1:]},
+    }
+
+
+def write_comparison(comparison: Mapping[str, Any], runs: Sequence[Run], out: str | Path) -> None:
+    """Write ``comparison.json`` and ``froc.png``, the curves of all runs with their bands, into a folder."""
+    out = Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    panels = {
+        key.replace("iou=", "IoU ≥ "): {run.name: run.metrics["detection"][key]["curve"] for run in runs}
+        for key in next(iter(comparison["runs"].values()))
+    }
+    draw_froc(panels, out / "froc.png", RATES)
+    content = json.dumps(comparison, ensure_ascii=False, indent=1, allow_nan=False)
+    (out / "comparison.json").write_text(content + "\n", encoding="utf-8")
+
+
+def _statistics(
+    record: Record, weights: NDArray[np.float64]
+) -> dict[float, Mapping[str, NDArray[np.float64]]]:
+    """By IoU and name, [1 + resamples]."""
+    statistics: dict[float, Mapping[str, NDArray[np.float64]]] = {}
+    for iou, curve in record.curves.items():
+        barred = barred_scores(curve, RATES, record.image_patient, weights)
+        recall = recalls(*record.units("image", iou), weights, barred)
+        mean = recall[:, [RATES.index(rate) for rate in MEAN_RATES]].mean(1)
+        links = {}
+        if iou in record.links:
+            links = link_statistics(record.links[iou], record.pair_patient, weights)
+        statistics[iou] = {
+            **{f"R@{rate:g}": recall[:, column] for column, rate in enumerate(RATES)},
+            "mean_recall": mean,
+            **{f"links/{name}": values for name, values in links.items()},
+        }
+    return statistics
+
+
+def _difference(statistic: NDArray[np.float64]) -> dict[str, float | None]:
+    return {**interval(statistic), "p": p_value(statistic)}
+
+
+def _check_same(reference: Run, run: Run) -> None:
+    for name in SAME_SETTINGS:
+        ours, theirs = reference.metrics["settings"][name], run.metrics["settings"][name]
+        if ours != theirs:
+            raise ComparisonError(
+                f"{reference.name} was evaluated with {name} {ours}, {run.name} with {theirs}; "
+                "evaluate both with the same settings"
+            )
+    ours, theirs = reference.record.pair_ids.tolist(), run.record.pair_ids.tolist()
+    if ours != theirs:
+        only = sorted(set(ours) ^ set(theirs))
+        what = f"pair {only[0]!r} is in one of them only" if only else "their pairs stand in another order"
+        raise ComparisonError(f"{reference.name} and {run.name}: {what}; evaluate both on the same datalist")
+    for name in ("pair_patient", "image_pair", "box_image", "box_lesion"):
+        if not np.array_equal(getattr(reference.record, name), getattr(run.record, name)):
+            raise ComparisonError(
+                f"{reference.name} and {run.name}: the same pairs, but other patients, views or lesions "
+                f"({name} differs); evaluate both on the same datalist"
+            )

@@ -1,0 +1,160 @@
+"""What kind of error each wrong or missing finding is, at one operating point.
+
+The first two kinds are those of the paper's error analysis. A detection above the operating point that hits
+nothing has exactly one kind, the first of `duplicate`, `poor_localisation`,
+`false_positive_linked_to_lesion`, `false_pair` and `lone_false_positive` that fits.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from clnet.data.pair import VIEW_NAMES
+from clnet.evaluation.cohort import Cohort
+from clnet.evaluation.hits import DUPLICATE, Hits
+from clnet.evaluation.links import NOWHERE, Under, lesion_under, rightly_linked
+from clnet.inference.findings import Link
+
+ERROR_TYPES = {
+    "false_positive_linked_to_lesion": "a false positive, linked to a box on a lesion in the other view",
+    "found_in_one_view": "a lesion in both views, found in one and missed in the other",
+    "missed_in_both_views": "a lesion in both views, missed in both",
+    "missed_in_its_only_view": "a lesion in one view, missed there",
+    "false_pair": "a false positive, linked to a box on no lesion in the other view",
+    "lone_false_positive": "a false positive without a link to the other view",
+    "duplicate": "a further detection on a lesion that is already hit",
+    "poor_localisation": "a detection that overlaps a lesion, but not enough",
+    "crossed_link": "a link between boxes on two different lesions",
+    "missing_link": "a lesion found in both views, but not linked across them",
+}
+POOR_OVERLAP = 0.1
+"""The least IoU with a lesion at which a false positive is called poorly localised."""
+
+
+@dataclass(frozen=True)
+class Error:
+    """One error.
+
+    Attributes:
+        type: of `ERROR_TYPES`.
+        pair_id: where.
+        view: "cc" or "mlo" where the error is in one view.
+        cc, mlo: the index in the findings of the detections that take part.
+        lesion_id: of the lesion, if one was missed or not linked.
+        score: of the detection or link that is wrong.
+    """
+
+    type: str
+    pair_id: str
+    view: str | None = None
+    cc: int | None = None
+    mlo: int | None = None
+    lesion_id: str | None = None
+    score: float | None = None
+
+
+def find_errors(
+    cohort: Cohort, hits: Hits, iou: float, barred_score: float, link_score: float
+) -> list[Error]:
+    """All errors of a cohort, pair by pair.
+
+    Args:
+        cohort: the pairs and their findings.
+        hits: at that IoU threshold.
+        iou: the threshold.
+        barred_score: detections above it count.
+        link_score: links of at least this score count.
+    """
+    under = lesion_under(cohort, hits.overlaps, iou)
+    links = [[link for link in pair.links if link.score >= link_score] for pair in cohort.findings]
+    errors = [
+        *_lesion_errors(cohort, hits, barred_score, links, under),
+        *_detection_errors(cohort, hits, barred_score, links, under),
+        *_crossed_links(cohort, links, under),
+    ]
+    place = {pair.pair_id: number for number, pair in enumerate(cohort.pairs)}
+    kinds = list(ERROR_TYPES)
+    return sorted(errors, key=lambda error: (place[error.pair_id], kinds.index(error.type)))
+
+
+def _lesion_errors(
+    cohort: Cohort, hits: Hits, barred_score: float, links: list[list[Link]], under: Under
+) -> Iterator[Error]:
+    first = _first_detections(cohort)
+    index_of_hit: list[int | None] = [None] * len(cohort.box_lesion)
+    counts = np.flatnonzero((hits.lesion >= 0) & (hits.overlaps.scores > barred_score))
+    for detection in counts.tolist():
+        index_of_hit[hits.lesion[detection]] = detection - int(first[hits.overlaps.image[detection]])
+    right = [
+        rightly_linked(links_, under_, cohort.in_both_views)[0]
+        for links_, under_ in zip(links, under, strict=True)
+    ]
+    for lesion, boxes in enumerate(cohort.box_of_lesion().tolist()):
+        pair = int(cohort.lesion_pair[lesion])
+        pair_id, lesion_id = cohort.pairs[pair].pair_id, cohort.lesion_ids[lesion]
+        cc, mlo = (index_of_hit[box] if box >= 0 else None for box in boxes)
+        if min(boxes) < 0:
+            if cc is None and mlo is None:
+                yield Error("missed_in_its_only_view", pair_id, VIEW_NAMES[boxes[0] < 0], lesion_id=lesion_id)
+        elif cc is None and mlo is None:
+            yield Error("missed_in_both_views", pair_id, lesion_id=lesion_id)
+        elif cc is None or mlo is None:
+            yield Error("found_in_one_view", pair_id, VIEW_NAMES[cc is not None], cc, mlo, lesion_id)
+        elif any(links) and lesion not in right[pair]:
+            yield Error("missing_link", pair_id, None, cc, mlo, lesion_id)
+
+
+def _detection_errors(
+    cohort: Cohort, hits: Hits, barred_score: float, links: list[list[Link]], under: Under
+) -> Iterator[Error]:
+    overlaps = hits.overlaps
+    first = _first_detections(cohort)
+    best_iou = np.zeros(len(overlaps.scores))
+    np.maximum.at(best_iou, overlaps.detection, overlaps.iou)
+    for detection in np.flatnonzero((hits.lesion < 0) & (overlaps.scores > barred_score)).tolist():
+        image = int(overlaps.image[detection])
+        pair, view = int(cohort.image_pair[image]), int(cohort.image_view[image])
+        index = detection - int(first[image])
+        partner = None
+        if hits.lesion[detection] == DUPLICATE:
+            kind = "duplicate"
+        elif best_iou[detection] >= POOR_OVERLAP:
+            kind = "poor_localisation"
+        else:
+            partner = _partner(links[pair], view, index)
+            if partner is None:
+                kind = "lone_false_positive"
+            elif under[pair][1 - view][partner] == NOWHERE:
+                kind = "false_pair"
+            else:
+                kind = "false_positive_linked_to_lesion"
+        cc, mlo = (index, partner) if view == 0 else (partner, index)
+        pair_id, score = cohort.pairs[pair].pair_id, float(overlaps.scores[detection])
+        yield Error(kind, pair_id, VIEW_NAMES[view], cc, mlo, score=score)
+
+
+def _crossed_links(cohort: Cohort, links: list[list[Link]], under: Under) -> Iterator[Error]:
+    for pair, links_, (under_cc, under_mlo) in zip(cohort.pairs, links, under, strict=True):
+        for link in links_:
+            if link.cc is None or link.mlo is None:
+                continue
+            on = under_cc[link.cc], under_mlo[link.mlo]
+            if NOWHERE not in on and on[0] != on[1]:
+                yield Error("crossed_link", pair.pair_id, cc=link.cc, mlo=link.mlo, score=link.score)
+
+
+def _partner(links: list[Link], view: int, index: int) -> int | None:
+    """The index of the box in the other view that the surest link joins to a box, if any does."""
+    joined = [
+        (link.score, ends[1 - view])
+        for link in links
+        if (ends := (link.cc, link.mlo))[view] == index and ends[1 - view] is not None
+    ]
+    return max(joined)[1] if joined else None
+
+
+def _first_detections(cohort: Cohort) -> np.ndarray:
+    """[I] the number of each image's first detection among all detections."""
+    counts = np.array([len(result.scores) for result in cohort.results])
+    return np.cumsum(counts) - counts

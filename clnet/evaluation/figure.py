@@ -1,0 +1,55 @@
+"""FROC curves as a picture: steps with their bands, readable without colour."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import matplotlib.ticker
+from matplotlib.figure import Figure
+
+_LINES = ("-", "--", ":", "-.")
+_MARKERS = ("o", "s", "^", "D", "v", "P")
+
+
+def draw_froc(
+    panels: Mapping[str, Mapping[str, Mapping[str, Any]]], path: Path, rates: tuple[float, ...]
+) -> None:
+    """Draw one panel beside another, each with its curves; the suffix of the path chooses the format.
+
+    Args:
+        panels: by title, then by the name of the curve; a curve is ``{"fpi", "value", "low", "high"}``, as in
+            ``metrics.json``.
+        path: of the picture.
+        rates: the FPI that are ticked and marked.
+    """
+    figure = Figure(figsize=(1.2 + 4.6 * len(panels), 4.4), layout="constrained", dpi=150)
+    every_axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    for axes, (title, curves) in zip(every_axes, panels.items(), strict=True):
+        for number, (name, curve) in enumerate(curves.items()):
+            if None in curve["value"]:
+                continue  # without lesions there is no recall
+            marked = [curve["fpi"].index(rate) for rate in rates if rate in curve["fpi"]]
+            (line,) = axes.plot(
+                curve["fpi"],
+                curve["value"],
+                _LINES[number % len(_LINES)],
+                drawstyle="steps-post",
+                marker=_MARKERS[number % len(_MARKERS)],
+                markevery=marked,
+                label=name,
+            )
+            if None not in curve["low"]:
+                axes.fill_between(
+                    curve["fpi"], curve["low"], curve["high"], step="post", alpha=0.18, color=line.get_color()
+                )
+        axes.set_title(title)
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(rates)
+        axes.xaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
+        axes.set_xlabel("false positives per image")
+        axes.set_ylim(0, 1.02)
+        axes.grid(alpha=0.3)
+        if axes.lines:
+            axes.legend(loc="lower right")
+    every_axes[0].set_ylabel("recall of lesion boxes, band: 95% interval")
+    figure.savefig(path)

@@ -1,0 +1,219 @@
+"""An evaluation: all numbers together, as they go to ``metrics.json``."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clnet.data.pair import Pair
+from clnet.errors import ClnetError
+from clnet.evaluation.bootstrap import LEVEL, draw_patients, interval
+from clnet.evaluation.cohort import Cohort, gather
+from clnet.evaluation.error_types import ERROR_TYPES, Error, find_errors
+from clnet.evaluation.froc import IOU_THRESHOLDS, RATES, barred_scores, froc, recalls
+from clnet.evaluation.hits import find_hits, find_overlaps
+from clnet.evaluation.links import LinkCounts, count_links, link_statistics
+from clnet.evaluation.record import UNITS, Record, iou_key, make_record
+from clnet.evaluation.subgroups import groups_of_boxes, groups_of_pairs
+from clnet.inference.findings import Findings
+
+SCHEMA_VERSION = 1
+CURVE_RATES = tuple((2.0 ** (np.arange(49) / 8 - 4)).tolist())
+"""FPI from 1/16 to 4, eight steps to a doubling; `RATES` are among them."""
+MEAN_RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""The t of the paper's tables."""
+
+
+class SettingsError(ClnetError):
+    """A setting of the evaluation that makes no sense."""
+
+
+@dataclass(frozen=True)
+class EvaluationSettings:
+    """What may be chosen.
+
+    Attributes:
+        ious: the overlaps that are asked for; errors are told apart at the first.
+        count_duplicates: whether a further detection on a lesion that is already hit is a false positive;
+            otherwise it is neither that nor a hit.
+        operating_rate: the false positives per image at which errors are counted and lesions are "detected".
+        link_score: the least score of links that count.
+        resamples: of the bootstrap.
+        seed: of the bootstrap.
+    """
+
+    ious: tuple[float, ...] = IOU_THRESHOLDS
+    count_duplicates: bool = False
+    operating_rate: float = 0.5
+    link_score: float = 0.5
+    resamples: int = 2000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ious", tuple(self.ious))
+        if not self.ious or not all(0 < iou <= 1 for iou in self.ious):
+            raise SettingsError(f"ious are {self.ious}; expected at least one, each above 0 and at most 1")
+        if not self.operating_rate > 0:
+            raise SettingsError(f"operating_rate is {self.operating_rate}; expected a number above 0")
+        if self.resamples < 1:
+            raise SettingsError(f"resamples is {self.resamples}; expected at least 1")
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The outcome: numbers, every error, and what comparisons are computed from."""
+
+    metrics: dict[str, Any]
+    errors: list[Error]
+    record: Record
+
+
+def evaluate(
+    pairs: Sequence[Pair], findings: Findings, settings: EvaluationSettings | None = None
+) -> Evaluation:
+    """Evaluate findings against the pairs that they are about."""
+    settings = settings or EvaluationSettings()
+    cohort = gather(pairs, findings)
+    overlaps = find_overlaps(cohort.results)
+    hits = {iou: find_hits(overlaps, iou) for iou in settings.ious}
+    curves = {iou: froc(hits[iou], settings.count_duplicates) for iou in settings.ious}
+    everyone = np.ones((1, len(cohort.pairs)))
+    operating = {
+        iou: float(barred_scores(curve, [settings.operating_rate], cohort.image_pair, everyone)[0, 0])
+        for iou, curve in curves.items()
+    }
+    links: dict[float, LinkCounts] = {}
+    if any(pair.links for pair in cohort.findings):
+        links = {
+            iou: count_links(
+                cohort, overlaps, iou, settings.link_score, curves[iou].found_at > operating[iou]
+            )
+            for iou in settings.ious
+        }
+    record = make_record(cohort, curves, links)
+    weights = draw_patients(record.patients, settings.resamples, settings.seed)
+    barred = {
+        iou: barred_scores(curves[iou], CURVE_RATES, record.image_patient, weights) for iou in settings.ious
+    }
+    first = settings.ious[0]
+    errors = find_errors(cohort, hits[first], first, operating[first], settings.link_score)
+    metrics = {
+        "schema": SCHEMA_VERSION,
+        "model": findings.model,
+        "settings": {**asdict(settings), "interval_level": LEVEL},
+        "counts": _counts(cohort),
+        "detection": {iou_key(iou): _detection(record, iou, barred[iou], weights) for iou in settings.ious},
+        "links": {iou_key(iou): _links(record, counts, weights) for iou, counts in links.items()} or None,
+        "errors": {
+            "iou": first,
+            "score_above": _finite(operating[first]),
+            "counts": _count_types(errors),
+            "subgroups": _error_subgroups(cohort, errors),
+        },
+        "subgroups": {
+            iou_key(iou): _subgroups(cohort, record, iou, barred[iou], weights) for iou in settings.ious
+        },
+    }
+    return Evaluation(metrics, errors, record)
+
+
+def _detection(
+    record: Record, iou: float, barred: NDArray[np.float64], weights: NDArray[np.float64]
+) -> dict[str, Any]:
+    content: dict[str, Any] = {}
+    for unit in UNITS:
+        statistic = recalls(*record.units(unit, iou), weights, barred)  # [1 + resamples, curve]
+        at = {rate: statistic[:, CURVE_RATES.index(rate)] for rate in RATES}
+        table = {f"{rate:g}": interval(values) for rate, values in at.items()}
+        if unit == "image":
+            content["recall"] = table
+            content["mean_recall"] = interval(np.mean([at[rate] for rate in MEAN_RATES], axis=0))
+            content["score_above"] = {
+                f"{rate:g}": _finite(barred[0, CURVE_RATES.index(rate)]) for rate in RATES
+            }
+            points = [interval(column) for column in statistic.T]
+            content["curve"] = {
+                "fpi": list(CURVE_RATES),
+                **{name: [point[name] for point in points] for name in ("value", "low", "high")},
+            }
+        else:
+            content[f"recall_per_{unit}"] = table
+    return content
+
+
+def _links(record: Record, counts: LinkCounts, weights: NDArray[np.float64]) -> dict[str, Any]:
+    several = record.lesions_of_pair() > 1
+    rows = {"all": counts, "several_lesions": LinkCounts(*(count * several for count in counts))}
+    return {
+        name: {
+            **{
+                measure: interval(values)
+                for measure, values in link_statistics(row, record.pair_patient, weights).items()
+            },
+            "counts": {field: int(count.sum()) for field, count in zip(row._fields, row, strict=True)},
+        }
+        for name, row in rows.items()
+    }
+
+
+def _subgroups(
+    cohort: Cohort, record: Record, iou: float, barred: NDArray[np.float64], weights: NDArray[np.float64]
+) -> dict[str, Any]:
+    """Recall of the lesion boxes of each subgroup at the thresholds of the whole set."""
+    columns = [CURVE_RATES.index(rate) for rate in RATES]
+    found_at, patient = record.units("image", iou)
+    content: dict[str, Any] = {}
+    for name, labels in groups_of_boxes(cohort).items():
+        content[name] = {}
+        for label in sorted({label for label in labels if label is not None}):
+            those = np.array([other == label for other in labels])
+            statistic = recalls(found_at[those], patient[those], weights, barred[:, columns])
+            content[name][label] = {
+                "boxes": int(those.sum()),
+                "recall": {
+                    f"{rate:g}": interval(column) for rate, column in zip(RATES, statistic.T, strict=True)
+                },
+            }
+    return content
+
+
+def _error_subgroups(cohort: Cohort, errors: list[Error]) -> dict[str, Any]:
+    """How often each error type occurs among the pairs of each subgroup."""
+    place = {pair.pair_id: number for number, pair in enumerate(cohort.pairs)}
+    return {
+        name: {
+            label: {
+                "pairs": labels.count(label),
+                "counts": _count_types([error for error in errors if labels[place[error.pair_id]] == label]),
+            }
+            for label in sorted({label for label in labels if label is not None})
+        }
+        for name, labels in groups_of_pairs(cohort).items()
+    }
+
+
+def _count_types(errors: Sequence[Error]) -> dict[str, int]:
+    counted = Counter(error.type for error in errors)
+    return {name: counted[name] for name in ERROR_TYPES}
+
+
+def _counts(cohort: Cohort) -> dict[str, int]:
+    return {
+        "patients": int(cohort.pair_patient.max()) + 1,
+        "pairs": len(cohort.pairs),
+        "images": len(cohort.results),
+        "negative_images": sum(len(result.lesions) == 0 for result in cohort.results),
+        "skipped_views": cohort.skipped_views,
+        "lesions": len(cohort.lesion_pair),
+        "lesions_in_both_views": int(cohort.in_both_views.sum()),
+        "lesion_boxes": len(cohort.box_lesion),
+        "detections": sum(len(result.scores) for result in cohort.results),
+        "links": sum(len(pair.links) for pair in cohort.findings),
+    }
+
+
+def _finite(number: float) -> float | None:
+    return float(number) if np.isfinite(number) else None

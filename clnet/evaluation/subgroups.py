@@ -1,0 +1,90 @@
+"""Which subgroup each lesion box or pair belongs to, as far as the data says.
+
+The groups are those of the pair (laterality, and each attribute of the datalist that is a text, a number or
+a truth value), of the lesion (the entries of ``attributes["lesions"]``, whether it is seen in one view or
+in both, where its link stems from) and of the box (view, size). Numbers with many values are cut into
+thirds.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from clnet.data.pair import VIEW_NAMES
+from clnet.evaluation.cohort import Cohort
+
+MOST_VALUES = 8
+"""Numbers with more values are cut into thirds; texts with more values are no groups but names."""
+
+Labels = list[str | None]
+
+
+def groups_of_pairs(cohort: Cohort) -> dict[str, Labels]:
+    """Labels [P] of the pairs by the name of the grouping; None where unknown."""
+    attributes = [
+        {name: value for name, value in pair.attributes.items() if name != "lesions"} for pair in cohort.pairs
+    ]
+    return _informative(
+        {"laterality": [pair.laterality for pair in cohort.pairs], **_columns(attributes)},
+    )
+
+
+def groups_of_boxes(cohort: Cohort) -> dict[str, Labels]:
+    """Labels [L] of the lesion boxes by the name of the grouping; None where unknown."""
+    box_pair = cohort.image_pair[cohort.box_image].tolist()
+    of_lesions: list[Mapping[str, Any]] = []
+    sources: list[str | None] = []
+    for lesion in cohort.box_lesion.tolist():
+        pair, lesion_id = cohort.pairs[cohort.lesion_pair[lesion]], cohort.lesion_ids[lesion]
+        described = pair.attributes.get("lesions")
+        facts = described.get(lesion_id) if isinstance(described, Mapping) else None
+        of_lesions.append(facts if isinstance(facts, Mapping) else {})
+        sources.append(pair.links.get(lesion_id))
+    boxes = np.concatenate([np.zeros((0, 4)), *(result.lesions for result in cohort.results)])
+    size = np.sqrt((boxes[:, 2:] - boxes[:, :2]).prod(1))
+    groups: dict[str, Sequence[Any]] = {
+        "view": [VIEW_NAMES[view] for view in cohort.box_view],
+        "seen in": np.where(cohort.in_both_views[cohort.box_lesion], "both views", "one view").tolist(),
+        "link source": sources,
+        "size in pixels": size.tolist(),
+        **_columns(of_lesions),
+    }
+    return {
+        **{name: [labels[pair] for pair in box_pair] for name, labels in groups_of_pairs(cohort).items()},
+        **_informative(groups),
+    }
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """From a mapping for each row to a list for each name; what is no plain value is left out."""
+    names = sorted(
+        {name for row in rows for name, value in row.items() if isinstance(value, str | int | float)}
+    )
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def _informative(groups: Mapping[str, Sequence[Any]]) -> dict[str, Labels]:
+    """Labels of the groupings that divide the set."""
+    labelled = {name: _labels(values) for name, values in groups.items()}
+    return {
+        name: labels for name, labels in labelled.items() if 2 <= len(set(labels) - {None}) <= MOST_VALUES
+    }
+
+
+def _labels(values: Sequence[Any]) -> Labels:
+    known = [value for value in values if isinstance(value, str | int | float)]
+    numbers = [value for value in known if not isinstance(value, str | bool)]
+    if len(numbers) < len(known) or len(set(numbers)) <= MOST_VALUES:
+        return [str(value) if isinstance(value, str | int | float) else None for value in values]
+    low, high = np.quantile(numbers, [1 / 3, 2 / 3])
+    names = (
+        f"lower third, below {low:.4g}",
+        f"middle third, {low:.4g} to {high:.4g}",
+        f"upper third, from {high:.4g}",
+    )
+
+    def third(value: Any) -> str | None:
+        return names[int(value >= low) + int(value >= high)] if isinstance(value, int | float) else None
+
+    return [third(value) for value in values]

@@ -1,0 +1,126 @@
+"""Evaluations and comparisons as text for a terminal."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from clnet.evaluation.error_types import ERROR_TYPES
+from clnet.evaluation.froc import RATES
+from clnet.evaluation.record import UNITS
+
+_UNIT_NAMES = {
+    "image": "lesion box, each view",
+    "lesion": "lesion, any view",
+    "breast": "breast",
+    "case": "case",
+}
+
+
+def evaluation_text(metrics: Mapping[str, Any]) -> str:
+    """The headline tables of ``metrics.json``; recalls in %, with the 95% interval."""
+    counts, settings = metrics["counts"], metrics["settings"]
+    parts = [
+        f"{metrics['model']}: {counts['pairs']} pairs of {counts['patients']} patients, {counts['images']} "
+        f"images ({counts['negative_images']} negative), {counts['lesions']} lesions with "
+        f"{counts['lesion_boxes']} boxes, {counts['detections']} detections, {counts['links']} links"
+    ]
+    if counts["skipped_views"]:
+        parts.append(
+            f"warning: the findings say nothing about {counts['skipped_views']} images; "
+            "they count as images in which nothing was found"
+        )
+    for key, detection in metrics["detection"].items():
+        rows = [
+            [_UNIT_NAMES[unit], *(_percent(table[f"{rate:g}"]) for rate in RATES)]
+            for unit in UNITS
+            for table in [detection["recall" if unit == "image" else f"recall_per_{unit}"]]
+        ]
+        parts.append(table_text([f"Recall, {_words(key)}", *(f"R@{rate:g}" for rate in RATES)], rows))
+    parts.append(_links_text(metrics["links"], settings))
+    errors = metrics["errors"]
+    rows = [[name, str(count), ERROR_TYPES[name]] for name, count in errors["counts"].items()]
+    title = f"Errors at {settings['operating_rate']:g} FP/image, IoU ≥ {errors['iou']:g}"
+    parts.append(table_text([title, "n", "what it is"], rows, left_columns=(0, 2)))
+    subgroups = next(iter(metrics["subgroups"].values()))
+    if subgroups:
+        shown = [f"{rate:g}" for rate in RATES if rate in (0.25, 0.5, 1.0, 2.0)]
+        rows = [
+            [f"{name}: {label}", str(group["boxes"]), *(_percent(group["recall"][rate]) for rate in shown)]
+            for name, labels in subgroups.items()
+            for label, group in labels.items()
+        ]
+        title = f"Subgroup, {_words(next(iter(metrics['subgroups'])))}"
+        parts.append(table_text([title, "boxes", *(f"R@{rate}" for rate in shown)], rows))
+    parts.append(
+        f"In brackets: 95% intervals from {settings['resamples']} bootstrap resamples of patients. Further "
+        "detections on a lesion that is already hit are "
+        + ("false positives." if settings["count_duplicates"] else "neither hits nor false positives.")
+    )
+    return "\n\n".join(parts)
+
+
+def comparison_text(comparison: Mapping[str, Any]) -> str:
+    """The differences of a comparison, in percentage points, with interval and p."""
+    parts = []
+    for name, by_iou in comparison["runs"].items():
+        for key, found in by_iou.items():
+            rows = {f"R@{rate}": value for rate, value in found["recall"].items()}
+            rows["mean recall"] = found["mean_recall"]
+            rows |= {f"links: {measure}": value for measure, value in (found["links"] or {}).items()}
+            title = f"{name} − {comparison['reference']}, {_words(key)}"
+            table = [
+                [row, _percent(value, signed=True), "" if value["p"] is None else f"{value['p']:.3f}"]
+                for row, value in rows.items()
+            ]
+            parts.append(table_text([title, "difference (95%)", "p"], table))
+    parts.append(
+        f"Paired bootstrap over patients, {comparison['resamples']} resamples. The p-values are not "
+        "corrected for their number."
+    )
+    return "\n\n".join(parts)
+
+
+def table_text(
+    header: Sequence[str], rows: Sequence[Sequence[str]], left_columns: Sequence[int] = (0,)
+) -> str:
+    """Columns in line, numbers to the right."""
+    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        aligned = (
+            cell.ljust(width) if column in left_columns else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        )
+        return "  ".join(aligned).rstrip()
+
+    return "\n".join([line(header), "  ".join("-" * width for width in widths), *map(line, rows)])
+
+
+def _links_text(links: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> str:
+    if links is None:
+        return "Links: the findings name none."
+    measures = ("precision", "recall", "f1", "accuracy")
+    rows = [
+        [
+            f"{_words(key)}, {row_name.replace('_', ' ')}",
+            str(row["counts"]["lesions"]),
+            *(_percent(row[measure]) for measure in measures),
+        ]
+        for key, by_row in links.items()
+        for row_name, row in by_row.items()
+    ]
+    title = f"Links of score ≥ {settings['link_score']:g}"
+    return table_text([title, "lesions", "precision", "recall", "F1", "accuracy if both found"], rows)
+
+
+def _percent(entry: Mapping[str, float | None], signed: bool = False) -> str:
+    value, low, high = (entry[key] for key in ("value", "low", "high"))
+    if value is None:
+        return "–"
+    sign = "+" if signed else ""
+    if low is None or high is None:
+        return f"{100 * value:{sign}.1f}"
+    return f"{100 * value:{sign}.1f} ({100 * low:{sign}.1f} to {100 * high:{sign}.1f})"
+
+
+def _words(iou_key: str) -> str:
+    return iou_key.replace("iou=", "IoU ≥ ")
