@@ -201,7 +201,7 @@ def _add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
 def _evaluate(options: argparse.Namespace) -> None:
     from clnet.evaluation.folder import evaluate_files
     from clnet.evaluation.metrics import EvaluationSettings
-    from clnet.evaluation.tables import evaluation_text
+    from clnet.evaluation.tables import metrics_tables
 
     settings = EvaluationSettings(
         tuple(options.iou),
@@ -212,7 +212,7 @@ def _evaluate(options: argparse.Namespace) -> None:
         options.seed,
     )
     evaluation = evaluate_files(options.datalist, options.section, options.findings, options.out, settings)
-    print(evaluation_text(evaluation.metrics))
+    print(metrics_tables(evaluation.metrics))
     print(f"\nmetrics   {options.out / 'metrics.json'}\npicture   {options.out / 'froc.png'}")
 
 
@@ -230,17 +230,20 @@ def _add_compare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     command.add_argument(
         "--out", type=Path, metavar="DIR", help="folder to write comparison.json and froc.png to"
     )
+    command.add_argument(
+        "--tracking-uri", metavar="URI", help="of MLflow (default: the environment's MLFLOW_TRACKING_URI)"
+    )
     _add_bootstrap(command)
     command.set_defaults(run=_compare)
 
 
 def _compare(options: argparse.Namespace) -> None:
     from clnet.evaluation.compare import compare, read_runs, write_comparison
-    from clnet.evaluation.tables import comparison_text
+    from clnet.evaluation.tables import comparison_tables
 
-    runs = read_runs(options.runs)
+    runs = read_runs(options.runs, options.tracking_uri)
     comparison = compare(runs, options.resamples, options.seed)
-    print(comparison_text(comparison))
+    print(comparison_tables(comparison))
     if options.out:
         write_comparison(comparison, runs, options.out)
         print(f"\nnumbers   {options.out / 'comparison.json'}\npicture   {options.out / 'froc.png'}")

@@ -38,7 +38,15 @@ class Run(NamedTuple):
     record: Record
 
 
-def read_runs(sources: Sequence[str]) -> list[Run]:
+class _Statistics(NamedTuple):
+    """Of one run at one IoU; each array is [1 + resamples]."""
+
+    recall: dict[str, NDArray[np.float64]]
+    mean_recall: NDArray[np.float64]
+    links: dict[str, NDArray[np.float64]]
+
+
+def read_runs(sources: Sequence[str], tracking_uri: str | None = None) -> list[Run]:
     """Read evaluations from their folders, or from MLflow: ``mlflow:RUN_ID``.
 
     A run is named by its folder, or by the whole path where folders have the same name.
@@ -48,7 +56,7 @@ def read_runs(sources: Sequence[str]) -> list[Run]:
     for source, folder_name in zip(sources, folder_names, strict=True):
         if source.startswith(PREFIX):
             with TemporaryDirectory() as folder:
-                place = download_evaluation(source.removeprefix(PREFIX), Path(folder))
+                place = download_evaluation(source.removeprefix(PREFIX), Path(folder), tracking_uri)
                 runs.append(Run(source, read_metrics(place), read_record(place)))
         else:
             name = folder_name if folder_names.count(folder_name) == 1 else source
@@ -79,17 +87,23 @@ def compare(runs: Sequence[Run], resamples: int = 2000, seed: int = 0) -> dict[s
             "the runs were evaluated at different IoU thresholds; evaluate them at the same"
         )
 
-    def difference(name: str, iou: float) -> dict[str, Any]:
-        ours, theirs = statistics[name][iou], statistics[reference.name][iou]
-        shared = {key: _difference(ours[key] - theirs[key]) for key in ours if key in theirs}
-        recall = {key.removeprefix("R@"): found for key, found in shared.items() if key.startswith("R@")}
-        links = {key.removeprefix("links/"): found for key, found in shared.items() if "/" in key}
-        return {"recall": recall, "mean_recall": shared["mean_recall"], "links": links or None}
+    def minus_reference(run: Run, iou: float) -> dict[str, Any]:
+        ours, theirs = statistics[run.name][iou], statistics[reference.name][iou]
+        return {
+            "recall": {rate: _difference(ours.recall[rate], theirs.recall[rate]) for rate in ours.recall},
+            "mean_recall": _difference(ours.mean_recall, theirs.mean_recall),
+            "links": {
+                name: _difference(ours.links[name], theirs.links[name])
+                for name in ours.links
+                if name in theirs.links
+            }
+            or None,
+        }
 
     return {
         "reference": reference.name,
         "resamples": resamples,
-        "runs": {run.name: {iou_key(iou): difference(run.name, iou) for iou in ious} for run in runs[1:]},
+        "runs": {run.name: {iou_key(iou): minus_reference(run, iou) for iou in ious} for run in runs[1:]},
     }
 
 
@@ -106,28 +120,24 @@ def write_comparison(comparison: Mapping[str, Any], runs: Sequence[Run], out: st
     (out / "comparison.json").write_text(content + "\n", encoding="utf-8")
 
 
-def _statistics(
-    record: Record, weights: NDArray[np.float64]
-) -> dict[float, Mapping[str, NDArray[np.float64]]]:
-    """By IoU and name, [1 + resamples]."""
-    statistics: dict[float, Mapping[str, NDArray[np.float64]]] = {}
+def _statistics(record: Record, weights: NDArray[np.float64]) -> dict[float, _Statistics]:
+    statistics = {}
     for iou, curve in record.curves.items():
         barred = barred_scores(curve, RATES, record.image_patient, weights)
-        recall = recalls(*record.units("image", iou), weights, barred)
-        mean = recall[:, [RATES.index(rate) for rate in MEAN_RATES]].mean(1)
+        recall = dict(zip(RATES, recalls(*record.units("image", iou), weights, barred).T, strict=True))
         links = {}
         if iou in record.links:
             links = link_statistics(record.links[iou], record.pair_patient, weights)
-        statistics[iou] = {
-            **{f"R@{rate:g}": recall[:, column] for column, rate in enumerate(RATES)},
-            "mean_recall": mean,
-            **{f"links/{name}": values for name, values in links.items()},
-        }
+        statistics[iou] = _Statistics(
+            {f"{rate:g}": values for rate, values in recall.items()},
+            np.mean([recall[rate] for rate in MEAN_RATES], axis=0),
+            links,
+        )
     return statistics
 
 
-def _difference(statistic: NDArray[np.float64]) -> dict[str, float | None]:
-    return {**interval(statistic), "p": p_value(statistic)}
+def _difference(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> dict[str, float | None]:
+    return {**interval(ours - theirs), "p": p_value(ours - theirs)}
 
 
 def _check_same(reference: Run, run: Run) -> None:

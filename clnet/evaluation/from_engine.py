@@ -1,9 +1,18 @@
-"""From what MONAI's evaluator puts out to what the metric takes in."""
-
+"""What joins MONAI's evaluator and the evaluation: input of the metric, metrics of written findings."""
+import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from ignite.engine import Events
+from monai.engines.workflow import Workflow
+
 from clnet.data.pair import VIEW_NAMES
+from clnet.evaluation.folder import evaluate_files
+from clnet.evaluation.tables import metrics_tables
+from clnet.inference.writer import FINDINGS_FILE
+
+logger = logging.getLogger(__name__)
 
 
 def pairs_of_output(output: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -25,3 +34,29 @@ def pairs_of_output(output: Mapping[str, Any]) -> list[dict[str, Any]]:
             }
         )
     return pairs
+
+
+class EvaluationWriter:
+    """Does what `clnet evaluate` does, with the findings that `FindingsWriter` has just written.
+
+    Args:
+        run_dir: where ``findings.json`` lies and the metrics go.
+        dataset_dir: the data set of the findings.
+        section: its section.
+    """
+
+    def __init__(self, run_dir: str | Path, dataset_dir: str | Path, section: str) -> None:
+        self.run_dir = Path(run_dir)
+        self.dataset_dir = Path(dataset_dir)
+        self.section = section
+
+    def attach(self, engine: Workflow) -> None:
+        """Act when the evaluator has finished; to be attached after the writer of the findings."""
+        engine.add_event_handler(Events.COMPLETED, self)
+
+    def __call__(self, engine: Workflow) -> None:
+        """Evaluate, write, and show the tables."""
+        if engine.state.rank == 0:
+            datalist, findings = self.dataset_dir / "datalist.json", self.run_dir / FINDINGS_FILE
+            evaluation = evaluate_files(datalist, self.section, findings, self.run_dir)
+            logger.info("metrics: %s\n%s", self.run_dir, metrics_tables(evaluation.metrics))

@@ -1,32 +1,39 @@
 """Evaluations that are kept as artifacts of MLflow runs."""
 
+import os
 from pathlib import Path
 
 from clnet.errors import ClnetError
 from clnet.evaluation.folder import METRICS_FILE
 from clnet.evaluation.record import FILE_NAME as RECORD_FILE
+from clnet.training.mlflow_run import mlflow_client
 
 PREFIX = "mlflow:"
 """What stands before a run id where a folder may stand."""
-ARTIFACT_FOLDERS = ("", "evaluation")
+ARTIFACT_FOLDERS = ("evaluation", "")
 """Where in a run's artifacts an evaluation is looked for."""
 
 
 class MlflowError(ClnetError):
-    """An MLflow run without an evaluation; the message names the run."""
+    """An MLflow run whose evaluation cannot be had; the message names the run."""
 
 
-def download_evaluation(run_id: str, folder: Path) -> Path:
+def download_evaluation(run_id: str, folder: Path, tracking_uri: str | None = None) -> Path:
     """Fetch the evaluation of a run into a folder and say where it lies there.
 
-    The tracking server is MLflow's own choice: the environment variable MLFLOW_TRACKING_URI, or its default.
+    Args:
+        run_id: of MLflow.
+        folder: to write to.
+        tracking_uri: of MLflow; None takes the environment's MLFLOW_TRACKING_URI.
     """
+    tracking_uri = tracking_uri or os.environ.get("MLFLOW_TRACKING_URI")
+    if not tracking_uri:  # MLflow itself would make an empty data base in the working directory
+        raise MlflowError(f"{PREFIX}{run_id}: which MLflow? Give --tracking-uri, or set MLFLOW_TRACKING_URI")
     try:
-        from mlflow import MlflowClient
+        client = mlflow_client(tracking_uri)
         from mlflow.exceptions import MlflowException
     except ImportError:
         raise MlflowError(f"{PREFIX}{run_id}: MLflow is not installed; pip install mlflow") from None
-    client = MlflowClient()
     try:
         for place in ARTIFACT_FOLDERS:
             there = {Path(artifact.path).name for artifact in client.list_artifacts(run_id, place or None)}

@@ -15,7 +15,7 @@ _UNIT_NAMES = {
 }
 
 
-def evaluation_text(metrics: Mapping[str, Any]) -> str:
+def metrics_tables(metrics: Mapping[str, Any]) -> str:
     """The headline tables of ``metrics.json``; recalls in %, with the 95% interval."""
     counts, settings = metrics["counts"], metrics["settings"]
     parts = [
@@ -58,7 +58,7 @@ def evaluation_text(metrics: Mapping[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def comparison_text(comparison: Mapping[str, Any]) -> str:
+def comparison_tables(comparison: Mapping[str, Any]) -> str:
     """The differences of a comparison, in percentage points, with interval and p."""
     parts = []
     for name, by_iou in comparison["runs"].items():

@@ -1,7 +1,15 @@
 """What the processes of one training must agree on."""
 
+import os
+
 import torch
 from torch import Tensor, distributed
+
+from clnet.errors import ClnetError
+
+
+class ProcessesError(ClnetError):
+    """Processes that cannot work together."""
 
 
 def mean_count(count: int, like: Tensor) -> Tensor:
@@ -27,3 +35,27 @@ def mean_count(count: int, like: Tensor) -> Tensor:
 def full_precision(x: Tensor) -> Tensor:
     """Half precision to float32, for sums and exponentials; float32 and float64 stay."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def join_processes() -> None:
+    """Meet the other processes that torchrun started; nccl between GPUs, gloo between CPUs."""
+    if "RANK" not in os.environ:
+        raise ProcessesError(
+            "several processes are started with torchrun --nproc_per_node N -m monai.bundle …"
+        )
+    if torch.cuda.is_available():
+        torch.cuda.set_device(process_device())
+    distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+
+
+def leave_processes() -> None:
+    """Part from the other processes."""
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
+
+
+def process_device() -> torch.device:
+    """The GPU of this process, or the CPU."""
+    if torch.cuda.is_available():
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    return torch.device("cpu")

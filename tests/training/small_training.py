@@ -10,6 +10,7 @@ from monai.handlers import ValidationHandler
 from clnet.training.engine import EngineLoss, LossParts
 
 BATCHES_PER_EPOCH, PAIRS_PER_BATCH = 4, 3
+PAIR_IDS = ["anna-left", "anna-right", "berta-left"]
 RECALLS = [0.25, 0.75, 0.5, 0.8, 0.6]
 
 
@@ -25,7 +26,7 @@ class Batches:
     def __iter__(self):
         for _ in range(BATCHES_PER_EPOCH):
             time.sleep(self.seconds_to_load)
-            yield {"image": torch.ones(PAIRS_PER_BATCH, 2, 4, 4), "pair_id": ["a", "b", "c"]}
+            yield {"image": torch.ones(PAIRS_PER_BATCH, 2, 4, 4), "pair_id": PAIR_IDS}
 
 
 class RecallByEpoch:

@@ -1,9 +1,9 @@
 """What a person sees of a training, on a terminal and in a log file."""
 
+import contextlib
 import io
 import logging
 import re
-import sys
 
 import pytest
 from small_training import break_off, resume_after, small_evaluator, small_trainer
@@ -22,29 +22,28 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_READINGS", 0.0)
-    return sys.stderr
+    return Terminal()
 
 
 @pytest.fixture
-def log_file(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    return sys.stderr
+def log_file():
+    return io.StringIO()
 
 
-def train(run_dir, resumed_after=0, seconds_to_train=0.0):
+def train(run_dir, stderr, resumed_after=0, seconds_to_train=0.0):
     evaluator = small_evaluator()
     handlers = [Cost(), Progress(run_dir, evaluator)]
     trainer = small_trainer(handlers, evaluator, seconds_to_train=seconds_to_train)
     if resumed_after:
         resume_after(trainer, resumed_after)
-    trainer.run()
+    with contextlib.redirect_stderr(stderr):
+        trainer.run()
     return trainer
 
 
 def test_a_terminal_has_one_bar_over_the_whole_run_with_losses_by_part(tmp_path, terminal):
-    train(tmp_path, seconds_to_train=0.12)  # the bar is redrawn ten times a second at most
+    train(tmp_path, terminal, seconds_to_train=0.12)  # the bar is redrawn ten times a second at most
     drawn = terminal.getvalue().split("\r")
     bars = [text for text in drawn if "/12 [" in text]
     assert bars, "12 iterations in all"
@@ -56,14 +55,14 @@ def test_a_terminal_has_one_bar_over_the_whole_run_with_losses_by_part(tmp_path,
 
 
 def test_the_bar_of_a_resumed_run_begins_where_the_run_goes_on(tmp_path, terminal):
-    train(tmp_path, resumed_after=2)
+    train(tmp_path, terminal, resumed_after=2)
     first = next(text for text in terminal.getvalue().split("\r") if "/12 [" in text)
     assert "8/12 [" in first
     assert "epoch 3/3" in first
 
 
 def test_a_log_file_has_a_line_for_every_epoch_and_no_bars(tmp_path, log_file):
-    train(tmp_path)
+    train(tmp_path, log_file)
     text = log_file.getvalue()
     assert "\r" not in text
     epochs = [line for line in text.splitlines() if line.startswith("epoch")]
@@ -74,13 +73,13 @@ def test_a_log_file_has_a_line_for_every_epoch_and_no_bars(tmp_path, log_file):
 
 def test_where_logging_is_set_up_lines_go_there(tmp_path, log_file, caplog):
     with caplog.at_level(logging.INFO):
-        train(tmp_path)
+        train(tmp_path, log_file)
     assert sum(record.getMessage().startswith("epoch") for record in caplog.records) == 3
     assert log_file.getvalue() == ""
 
 
 def test_a_validation_is_a_table_that_tells_the_best(tmp_path, log_file):
-    train(tmp_path)
+    train(tmp_path, log_file)
     lines = log_file.getvalue().splitlines()
     second = lines.index("validation after epoch 2/3")
     assert lines[second + 1 : second + 3] == [
@@ -92,7 +91,7 @@ def test_a_validation_is_a_table_that_tells_the_best(tmp_path, log_file):
 
 
 def test_the_end_tells_results_speed_waiting_and_memory(tmp_path, log_file):
-    trainer = train(tmp_path)
+    trainer = train(tmp_path, log_file)
     end = log_file.getvalue().split("trained to epoch 3/3 in ")[1].splitlines()
     cost = trainer.state.cost
     assert end[1:] == [
@@ -106,7 +105,7 @@ def test_the_end_tells_results_speed_waiting_and_memory(tmp_path, log_file):
 def test_an_error_is_raised_and_the_bar_is_left_as_it_is(tmp_path, terminal):
     trainer = small_trainer([Progress(tmp_path)])
     break_off(trainer, 6, RuntimeError("broken"))
-    with pytest.raises(RuntimeError, match="broken"):
+    with pytest.raises(RuntimeError, match="broken"), contextlib.redirect_stderr(terminal):
         trainer.run()
     assert terminal.getvalue().endswith("\n"), "what follows begins on a line of its own"
     assert "trained to" not in terminal.getvalue()
@@ -116,7 +115,8 @@ def test_only_the_first_process_speaks(tmp_path, log_file):
     trainer = small_trainer([])
     trainer.state.rank = 1
     Progress(tmp_path).attach(trainer)
-    trainer.run()
+    with contextlib.redirect_stderr(log_file):
+        trainer.run()
     assert log_file.getvalue() == ""
 
 
