@@ -6,8 +6,6 @@ so that a statistic computed row by row, [1 + resamples, …], has its value in 
 rest.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,9 +27,9 @@ def interval(statistic: NDArray[np.float64]) -> dict[str, float | None]:
     """
     spread = statistic[1:][np.isfinite(statistic[1:])]
     if not np.isfinite(statistic[0]) or not len(spread):
-        return {"value": _plain(statistic[0]), "low": None, "high": None}
+        return {"value": finite_or_none(statistic[0]), "low": None, "high": None}
     low, high = np.quantile(spread, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return {"value": _plain(statistic[0]), "low": float(low), "high": float(high)}
+    return {"value": finite_or_none(statistic[0]), "low": float(low), "high": float(high)}
 
 
 def p_value(difference: NDArray[np.float64]) -> float | None:
@@ -52,5 +50,6 @@ def ratio(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.f
     return np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0)
 
 
-def _plain(number: Any) -> float | None:
+def finite_or_none(number: float) -> float | None:
+    """A number as JSON can have it."""
     return float(number) if np.isfinite(number) else None

@@ -17,13 +17,13 @@ from clnet.errors import ClnetError
 from clnet.evaluation.bootstrap import draw_patients, interval, p_value
 from clnet.evaluation.figure import draw_froc
 from clnet.evaluation.folder import read_metrics
-from clnet.evaluation.froc import RATES, barred_scores, recalls
+from clnet.evaluation.froc import MEAN_RATES, RATES, barred_scores, recalls
 from clnet.evaluation.links import link_statistics
-from clnet.evaluation.metrics import MEAN_RATES
 from clnet.evaluation.mlflow_runs import PREFIX, download_evaluation
 from clnet.evaluation.record import Record, iou_key, read_record
 
 SAME_SETTINGS = ("count_duplicates", "operating_rate", "link_score")
+"""What runs must have in common, beside their pairs, to be compared."""
 
 
 class ComparisonError(ClnetError):

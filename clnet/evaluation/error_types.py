@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clnet.data.pair import VIEW_NAMES
 from clnet.evaluation.cohort import Cohort
@@ -83,13 +84,11 @@ def _lesion_errors(
 ) -> Iterator[Error]:
     first = _first_detections(cohort)
     index_of_hit: list[int | None] = [None] * len(cohort.box_lesion)
-    counts = np.flatnonzero((hits.lesion >= 0) & (hits.overlaps.scores > barred_score))
-    for detection in counts.tolist():
+    for detection in np.flatnonzero((hits.lesion >= 0) & (hits.overlaps.scores > barred_score)).tolist():
         index_of_hit[hits.lesion[detection]] = detection - int(first[hits.overlaps.image[detection]])
-    right = [
-        rightly_linked(links_, under_, cohort.in_both_views)[0]
-        for links_, under_ in zip(links, under, strict=True)
-    ]
+    in_both_views = cohort.in_both_views
+    right = [rightly_linked(*of_pair, in_both_views)[0] for of_pair in zip(links, under, strict=True)]
+    names_links = any(pair.links for pair in cohort.findings)
     for lesion, boxes in enumerate(cohort.box_of_lesion().tolist()):
         pair = int(cohort.lesion_pair[lesion])
         pair_id, lesion_id = cohort.pairs[pair].pair_id, cohort.lesion_ids[lesion]
@@ -101,7 +100,7 @@ def _lesion_errors(
             yield Error("missed_in_both_views", pair_id, lesion_id=lesion_id)
         elif cc is None or mlo is None:
             yield Error("found_in_one_view", pair_id, VIEW_NAMES[cc is not None], cc, mlo, lesion_id)
-        elif any(links) and lesion not in right[pair]:
+        elif names_links and lesion not in right[pair]:
             yield Error("missing_link", pair_id, None, cc, mlo, lesion_id)
 
 
@@ -154,7 +153,7 @@ def _partner(links: list[Link], view: int, index: int) -> int | None:
     return max(joined)[1] if joined else None
 
 
-def _first_detections(cohort: Cohort) -> np.ndarray:
+def _first_detections(cohort: Cohort) -> NDArray[np.int64]:
     """[I] the number of each image's first detection among all detections."""
-    counts = np.array([len(result.scores) for result in cohort.results])
+    counts = np.array([len(result.scores) for result in cohort.results], np.int64)
     return np.cumsum(counts) - counts

@@ -69,8 +69,8 @@ def read_metrics(folder: str | Path) -> dict[str, Any]:
         ) from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise FolderError(f"{path}: cannot be read as JSON: {error}") from error
-    if not isinstance(metrics, dict) or metrics.get("schema") != SCHEMA_VERSION:
-        raise FolderError(f"{path}: is not of schema {SCHEMA_VERSION}; evaluate again")
+    if not isinstance(metrics, dict) or metrics.get("schema") != SCHEMA_VERSION or "detection" not in metrics:
+        raise FolderError(f"{path}: holds no evaluation of schema {SCHEMA_VERSION}; evaluate again")
     return metrics
 
 

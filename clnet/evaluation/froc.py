@@ -19,6 +19,8 @@ from clnet.evaluation.hits import DUPLICATE, FALSE_POSITIVE, Hits, ImageResult, 
 
 RATES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 """The t of R@t that are reported."""
+MEAN_RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Those of the paper's tables; the mean recall is over them."""
 IOU_THRESHOLDS = (0.2, 0.5)
 """0.2 is the rule of the literature that the paper compares with; 0.5 asks for a better box."""
 MISSED = -np.inf

@@ -1,4 +1,5 @@
 """What joins MONAI's evaluator and the evaluation: input of the metric, metrics of written findings."""
+
 import logging
 from collections.abc import Mapping
 from pathlib import Path

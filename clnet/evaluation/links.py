@@ -20,6 +20,7 @@ from clnet.inference.findings import Link
 
 NOWHERE = -1
 Under = tuple[tuple[NDArray[np.int64], ...], ...]
+"""``[pair][view]`` [n] int: the lesion that each detection lies on, or `NOWHERE`."""
 
 
 class LinkCounts(NamedTuple):
@@ -36,7 +37,7 @@ class LinkCounts(NamedTuple):
 
 
 def lesion_under(cohort: Cohort, overlaps: Overlaps, iou: float) -> Under:
-    """The lesion that each detection lies on, or `NOWHERE`: ``[pair][view]`` [n] int; empty for no view."""
+    """The lesion that each detection lies on; nothing for a view that is missing."""
     under = np.full(len(overlaps.scores), NOWHERE)
     enough = overlaps.iou >= iou
     # Written from the smallest overlap to the largest, so that the largest stays; of equal ones the first.

@@ -9,7 +9,7 @@ from ignite.engine import Engine
 from ignite.metrics import Metric
 from torch import distributed
 
-from clnet.evaluation.froc import IOU_THRESHOLDS, RATES, recall_table
+from clnet.evaluation.froc import IOU_THRESHOLDS, MEAN_RATES, RATES, recall_table
 from clnet.evaluation.hits import ImageResult
 
 
@@ -41,7 +41,7 @@ class MeanRecall(Metric):
     def __init__(
         self,
         iou: float = 0.5,
-        mean_rates: Sequence[float] = (0.25, 0.5, 1.0, 2.0, 4.0),
+        mean_rates: Sequence[float] = MEAN_RATES,
         ious: Sequence[float] = IOU_THRESHOLDS,
         rates: Sequence[float] = RATES,
         count_duplicates: bool = False,

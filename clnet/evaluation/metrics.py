@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from clnet.data.pair import Pair
 from clnet.errors import ClnetError
-from clnet.evaluation.bootstrap import LEVEL, draw_patients, interval
+from clnet.evaluation.bootstrap import LEVEL, draw_patients, finite_or_none, interval
 from clnet.evaluation.cohort import Cohort, gather
 from clnet.evaluation.error_types import ERROR_TYPES, Error, find_errors
-from clnet.evaluation.froc import IOU_THRESHOLDS, RATES, barred_scores, froc, recalls
+from clnet.evaluation.froc import IOU_THRESHOLDS, MEAN_RATES, RATES, barred_scores, froc, recalls
 from clnet.evaluation.hits import find_hits, find_overlaps
 from clnet.evaluation.links import LinkCounts, count_links, link_statistics
 from clnet.evaluation.record import UNITS, Record, iou_key, make_record
@@ -23,8 +23,6 @@ from clnet.inference.findings import Findings
 SCHEMA_VERSION = 1
 CURVE_RATES = tuple((2.0 ** (np.arange(49) / 8 - 4)).tolist())
 """FPI from 1/16 to 4, eight steps to a doubling; `RATES` are among them."""
-MEAN_RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""The t of the paper's tables."""
 
 
 class SettingsError(ClnetError):
@@ -109,7 +107,7 @@ def evaluate(
         "links": {iou_key(iou): _links(record, counts, weights) for iou, counts in links.items()} or None,
         "errors": {
             "iou": first,
-            "score_above": _finite(operating[first]),
+            "score_above": finite_or_none(operating[first]),
             "counts": _count_types(errors),
             "subgroups": _error_subgroups(cohort, errors),
         },
@@ -132,7 +130,7 @@ def _detection(
             content["recall"] = table
             content["mean_recall"] = interval(np.mean([at[rate] for rate in MEAN_RATES], axis=0))
             content["score_above"] = {
-                f"{rate:g}": _finite(barred[0, CURVE_RATES.index(rate)]) for rate in RATES
+                f"{rate:g}": finite_or_none(barred[0, CURVE_RATES.index(rate)]) for rate in RATES
             }
             points = [interval(column) for column in statistic.T]
             content["curve"] = {
@@ -213,7 +211,3 @@ def _counts(cohort: Cohort) -> dict[str, int]:
         "detections": sum(len(result.scores) for result in cohort.results),
         "links": sum(len(pair.links) for pair in cohort.findings),
     }
-
-
-def _finite(number: float) -> float | None:
-    return float(number) if np.isfinite(number) else None

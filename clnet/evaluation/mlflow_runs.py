@@ -39,8 +39,8 @@ def download_evaluation(run_id: str, folder: Path, tracking_uri: str | None = No
             there = {Path(artifact.path).name for artifact in client.list_artifacts(run_id, place or None)}
             if {METRICS_FILE, RECORD_FILE} <= there:
                 for name in (METRICS_FILE, RECORD_FILE):
-                    client.download_artifacts(run_id, f"{place}/{name}".lstrip("/"), str(folder))
-                return folder / place
+                    written = client.download_artifacts(run_id, f"{place}/{name}".lstrip("/"), str(folder))
+                return Path(written).parent
     except MlflowException as error:
         raise MlflowError(f"{PREFIX}{run_id}: {error.message}") from error
     raise MlflowError(

@@ -8,24 +8,26 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
+TIMEOUT = "MLFLOW_HTTP_REQUEST_TIMEOUT"
 # MLflow by itself waits for minutes, and draws random numbers for its pauses from the generator that a
 # training uses too. The user's own settings win.
 ENVIRONMENT = {
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",
+    TIMEOUT: "5",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_BACKOFF_JITTER": "0",
     "MLFLOW_HTTP_RESPECT_RETRY_AFTER_HEADER": "false",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
 }
-PATIENT_TIMEOUT = "120"
 # Limits of MLflow for one request, a name, and a value (500 characters in servers before 2.8).
 POINTS_PER_REQUEST, PARAMETERS_PER_REQUEST, NAME_LENGTH, VALUE_LENGTH = 1000, 100, 250, 500
 
@@ -100,7 +102,7 @@ class MlflowRun:
 
     def points(self) -> set[tuple[str, int]]:
         """Name and step of each point that MLflow has."""
-        found = set()
+        found: set[tuple[str, int]] = set()
         for name in self.client.get_run(self.run_id).data.metrics:
             history = self.client.get_metric_history(self.run_id, name)
             found.update((name, point.step) for point in history)
@@ -130,13 +132,11 @@ class MlflowRun:
 
     def log_files(self, folder: Path, patterns: Sequence[str], under: str = "") -> None:
         """Copy the files of a folder that patterns name, with their subfolders, to `under`."""
-        # When files are sent the training is over, and a server may well need time to store a large one.
-        if os.environ.get("MLFLOW_HTTP_REQUEST_TIMEOUT") == ENVIRONMENT["MLFLOW_HTTP_REQUEST_TIMEOUT"]:
-            os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] = PATIENT_TIMEOUT
         found = {path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}
-        for path in sorted(found):
-            there = (Path(under) / path.relative_to(folder)).parent.as_posix()
-            self.client.log_artifact(self.run_id, str(path), None if there == "." else there)
+        with _patience():
+            for path in sorted(found):
+                there = (Path(under) / path.relative_to(folder)).parent.as_posix()
+                self.client.log_artifact(self.run_id, str(path), None if there == "." else there)
 
     def end(self, status: str) -> None:
         """The run is "FINISHED", "FAILED" or "KILLED"."""
@@ -162,6 +162,19 @@ def flatten(settings: Any, name: str = "") -> dict[str, str]:
 def allowed(name: str) -> str:
     """A name in the characters that MLflow takes: "recall@0.25" becomes "recall_at_0.25"."""
     return re.sub(r"[^A-Za-z0-9_\-. :/]", "_", name.replace("@", "_at_"))[:NAME_LENGTH]
+
+
+@contextmanager
+def _patience() -> Iterator[None]:
+    """Wait for longer, unless the user has said how long: a server may need time to store a large file."""
+    usual = os.environ.get(TIMEOUT)
+    if usual == ENVIRONMENT[TIMEOUT]:
+        os.environ[TIMEOUT] = "120"
+    try:
+        yield
+    finally:
+        if usual is not None:
+            os.environ[TIMEOUT] = usual
 
 
 def _chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

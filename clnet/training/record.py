@@ -93,7 +93,8 @@ class Record:
         self._append(engine, kind="validation", metrics=single_numbers(evaluator.state.metrics))
 
     def _completed(self, engine: SupervisedTrainer) -> None:
-        self._end(engine, "finished")
+        if self._begun:  # a resumed run may have nothing left to do
+            self._end(engine, "finished")
 
     def _failed(self, engine: SupervisedTrainer, error: BaseException) -> None:
         if self._begun:
@@ -107,9 +108,10 @@ class Record:
         kept = [line for line in read_metrics(self.run_dir) if line["iteration"] <= engine.state.iteration]
         _write(self.run_dir / METRICS, "".join(map(_json_line, kept)))
         starts = read_run(self.run_dir).get("starts", []) if resumed else []
-        command = self.facts.get("command")
+        facts = dict(self.facts)
+        command = facts.pop("command", None)
         starts.append({"time": _now(), "iteration": engine.state.iteration, "command": command})
-        self._write_run({"status": "running", "starts": starts, **self.facts})
+        self._write_run({"status": "running", "starts": starts, **facts})
 
     def _append(self, engine: SupervisedTrainer, kind: str, **content: Any) -> None:
         if not self._begun:  # a validation before the first epoch

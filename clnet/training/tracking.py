@@ -35,7 +35,7 @@ class Tracking:
     end, and then files. A resumed training goes on in its MLflow run.
 
     If MLflow fails, the training goes on, and what could not be sent is sent when MLflow works again, at the
-    latest at the end. Neither ids of pairs nor names of images are sent.
+    latest at the end, or by resuming the finished run. Neither ids of pairs nor names of images are sent.
 
     To be attached after `Record` and after the handler of the validation.
 
@@ -113,9 +113,12 @@ class Tracking:
                 f"{self.run_dir / RUN}: is not there, and MLflow is to have its content; attach Record "
                 "before Tracking"
             )
-        # Known only now, since a checkpoint may have been loaded.
-        self._begun, self._resumed = True, engine.state.iteration > 0
+        self._begin(engine)
         self._attempt(self._send)
+
+    def _begin(self, engine: SupervisedTrainer) -> None:
+        """Known only now, since a checkpoint may have been loaded: whether the run is a resumed one."""
+        self._begun, self._resumed = True, engine.state.iteration > 0
 
     def _iteration_completed(self, engine: SupervisedTrainer) -> None:
         self._losses.add(engine)
@@ -129,6 +132,8 @@ class Tracking:
         self._attempt(self._send)
 
     def _completed(self, engine: SupervisedTrainer) -> None:
+        if not self._begun:  # resumed with nothing left to train, but perhaps to send
+            self._begin(engine)
         self._queue_record()
         run = read_run(self.run_dir)
         self._queue("cost", run.get("cost", {}), engine.state.epoch)
@@ -137,7 +142,11 @@ class Tracking:
         if self._attempt(self._send_all, insist=True):
             say(f"compare runs with MLflow: {self.where_to_look}")
         else:
-            say(f"MLflow has not got all of this run; the whole record is in {self.run_dir}", logging.WARNING)
+            say(
+                f"MLflow has not got all of this run; the whole record is in {self.run_dir}, "
+                "and resuming the run will send it",
+                logging.WARNING,
+            )
 
     def _failed(self, engine: SupervisedTrainer, error: BaseException) -> None:
         status = "KILLED" if isinstance(error, KeyboardInterrupt) else "FAILED"
@@ -223,8 +232,9 @@ class Tracking:
         run.end("FINISHED")
 
 
-def _in_short(error: Exception) -> str:
-    """The first line of what went wrong, without a login that an address in it may hold."""
+def _in_short(error: BaseException) -> str:
+    """The first line of what is at the bottom of an error, without a login that an address in it may hold."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__ or error
     line = (str(error).strip() or type(error).__name__).splitlines()[0]
-    line = str(without_secrets(line))
-    return line if len(line) <= 200 else f"{line[:199]}…"
+    return str(without_secrets(line))[:200]

@@ -62,9 +62,9 @@ def say(text: str, level: int = logging.INFO) -> None:
     """Show lines to whoever follows the run.
 
     On a terminal they go above the progress bar. Otherwise they go where logging sends them, and to standard
-    error if nobody has set logging up.
+    error if logging is not set up to show as much.
     """
-    if not sys.stderr.isatty() and logger.hasHandlers() and logger.isEnabledFor(level):
+    if not sys.stderr.isatty() and logger.hasHandlers() and logger.isEnabledFor(logging.INFO):
         logger.log(level, text)
     else:
         tqdm.write(text, file=sys.stderr)

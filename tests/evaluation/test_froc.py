@@ -222,6 +222,10 @@ def test_an_overlap_of_exactly_the_threshold_is_a_hit():
     assert recall([image([((0, 0, 1, 10), 0.9)], [LESION])], 1, iou=0.2) == 0
 
 
+def test_a_box_without_area_hits_nothing():
+    assert recall([image([((5, 0, 5, 10), 0.9), (LESION, 0.8)], [LESION])], 0.5) == 0
+
+
 def test_a_rate_that_is_no_binary_number_is_reached_exactly():
     """29 false positives in 100 images are 0.29 FPI, although 0.29 × 100 is below 29 in floating point."""
     negative = [image([(ELSEWHERE, 0.9)], [])] * 29 + [image([], [])] * 70

@@ -33,6 +33,8 @@ class RecallByEpoch:
     """Stands for the metric: what `RECALLS` says of the epoch, and something that is not one number."""
 
     def attach(self, engine, name):
+        """As an Ignite metric does."""
+
         @engine.on(Events.EPOCH_COMPLETED)
         def compute(engine):
             recall = RECALLS[engine.state.epoch - 1]

@@ -17,6 +17,7 @@ class Terminal(io.StringIO):
     """Keeps what is written, as a screen that never forgets."""
 
     def isatty(self):
+        """So it says."""
         return True
 
 

@@ -76,6 +76,14 @@ def test_a_resumed_run_goes_on_in_the_same_file_without_double_lines(tmp_path):
     assert [line["epoch"] for line in lines(tmp_path, "validation")] == [1, 2, 3, 4]
     assert read_metrics(tmp_path)[:4] == first[:4], "what is not repeated stays"
     assert [start["iteration"] for start in read_run(tmp_path)["starts"]] == [0, 8]
+    assert read_run(tmp_path)["starts"][1]["command"] == ["python", "train"]
+
+
+def test_resuming_a_finished_run_leaves_its_record_as_it_is(tmp_path):
+    train(tmp_path)
+    before = [(tmp_path / name).read_bytes() for name in ("run.json", "metrics.jsonl")]
+    train(tmp_path, resumed_after=3)
+    assert [(tmp_path / name).read_bytes() for name in ("run.json", "metrics.jsonl")] == before
 
 
 def test_a_line_that_was_being_written_when_the_run_was_killed_does_no_harm(tmp_path):

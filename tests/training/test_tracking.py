@@ -43,7 +43,9 @@ def send_at_once(monkeypatch):
 @pytest.fixture(scope="module")
 def output_dir(tmp_path_factory):
     """Its store takes seconds to be made, so that the runs here share it, as real ones do."""
-    return tmp_path_factory.mktemp("output")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        yield tmp_path_factory.mktemp("output")
 
 
 def trainer_of(run_dir, max_epochs=3, **settings):
@@ -55,9 +57,11 @@ def trainer_of(run_dir, max_epochs=3, **settings):
 
 
 def heard(trainer):
-    """What a run says."""
+    """What a run says; its random numbers are left to the training."""
+    before = random.getstate()
     with contextlib.redirect_stderr(io.StringIO()) as said:
         trainer.run()
+    assert random.getstate() == before
     return said.getvalue()
 
 
@@ -96,10 +100,7 @@ def finished(output_dir, tmp_path_factory):
     (run_dir / "model.pt").write_bytes(b"weights")
     (run_dir / "last.pt").write_bytes(b"weights and more")
     trainer = trainer_of(run_dir, bundle_root=bundle, tags={"variant": "clnet"})
-    before = random.getstate()
-    said = heard(trainer)
-    assert random.getstate() == before, "a training's random numbers are its own"
-    return run_dir, said
+    return run_dir, heard(trainer)
 
 
 def test_settings_data_commit_and_versions_are_parameters(finished):
@@ -207,6 +208,21 @@ def test_a_resumed_training_in_another_mlflow_begins_a_run_with_all_epochs(outpu
     assert epochs == [(1, 7.5), (2, 19.5), (3, 31.5)]
 
 
+def test_resuming_a_finished_run_sends_what_mlflow_has_not_got(output_dir, tmp_path):
+    run_dir, store = tmp_path / "late", f"sqlite:///{output_dir}/mlflow.db"
+    trainer_of(run_dir, tracking_uri=f"http://127.0.0.1:{free_port()}").run()
+    cost = read_run(run_dir)["cost"]["pairs_per_second"]
+    trainer = trainer_of(run_dir, tracking_uri=store)
+    resume_after(trainer, 3)
+    trainer.run()
+    assert curve(run_dir, "epoch/loss", store) == [(1, 7.5), (2, 19.5), (3, 31.5)]
+    assert curve(run_dir, "validation/mean_recall", store) == [(1, 0.25), (2, 0.75), (3, 0.5)]
+    assert curve(run_dir, "cost/pairs_per_second", store) == [(3, cost)]
+    client, run = run_of(run_dir, store)
+    assert run.info.status == "FINISHED"
+    assert "run.json" in files(client, run)
+
+
 def test_tracking_without_a_record_is_refused_in_words(tmp_path):
     trainer = small_trainer([Tracking(tmp_path)])
     with pytest.raises(TrackingError, match="attach Record before Tracking"):
@@ -249,6 +265,7 @@ def test_a_training_without_its_server_says_so_once_and_loses_nothing(tmp_path):
     uri = f"http://user:word@127.0.0.1:{free_port()}"
     said = heard(trainer_of(tmp_path / "run", tracking_uri=uri, pause=0.0))
     assert said.count("MLflow fails") == 1
+    assert "Connection refused" in said
     assert "the training goes on" in said
     assert f"the whole record is in {tmp_path / 'run'}" in said
     assert "word" not in said
@@ -279,6 +296,7 @@ class Server:
         self.process: subprocess.Popen | None = None
 
     def start(self) -> None:
+        """Come back when it answers."""
         command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(self.port)]
         command += ["--backend-store-uri", f"sqlite:///{self.folder}/server.db", "--workers", "1"]
         command += ["--artifacts-destination", str(self.folder / "files")]

@@ -1,0 +1,45 @@
+"""docs/evaluation.md: its example is a findings file, its commands run, its table of errors is the code's."""
+
+import json
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+from clnet.cli import main
+from clnet.evaluation.error_types import ERROR_TYPES
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
+
+
+def test_the_example_and_the_commands_work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(ROOT / "tests" / "data" / "cbis-ddsm", "tests/data/cbis-ddsm")
+    (findings,) = blocks("json")
+    Path("output").mkdir()
+    Path("output/findings.json").write_text(findings, encoding="utf-8")
+    evaluate, compare = (shlex.split(command)[1:] for command in blocks("bash"))
+    assert main(evaluate) == 0
+    metrics = json.loads(Path("output/by_hand/metrics.json").read_text(encoding="utf-8"))
+    # By hand: five of six boxes are found, and the two false positives in four images may pass.
+    assert metrics["detection"]["iou=0.2"]["recall"]["0.5"]["value"] == 5 / 6
+    assert metrics["links"]["iou=0.2"]["all"]["counts"] == {
+        "right": 2,
+        "wrong": 1,
+        "lesions": 3,
+        "detected": 2,
+        "detected_right": 2,
+    }
+    assert main([word.replace("by_hand", "by_hand_2") for word in evaluate]) == 0
+    assert main(compare) == 0
+    assert Path("output/comparison/froc.png").exists()
+
+
+def test_the_table_of_errors_is_the_codes():
+    for name, words in ERROR_TYPES.items():
+        assert f"| `{name}` | {words} |" in PAGE
