@@ -33,7 +33,8 @@ class HasEpoch(Protocol):
 class Checkpoints:
     """Saves ``last.pt`` after every epoch and ``model.pt`` (weights alone) whenever validation was best.
 
-    To be attached after the validation handler and before what records the epoch.
+    To be attached after the validation handler and after what records the epoch: a run that is killed in
+    between repeats the epoch.
 
     Args:
         run_dir: where the files go.

@@ -261,7 +261,10 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def test_a_training_without_its_server_says_so_once_and_loses_nothing(tmp_path):
+def test_a_training_without_its_server_says_so_once_and_loses_nothing(tmp_path, monkeypatch):
+    # From the second retry on, MLflow would draw its pauses at random.
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "0")
     uri = f"http://user:word@127.0.0.1:{free_port()}"
     said = heard(trainer_of(tmp_path / "run", tracking_uri=uri, pause=0.0))
     assert said.count("MLflow fails") == 1

@@ -1,0 +1,82 @@
+"""The bundle's README says what the configs say."""
+
+import json
+import re
+from pathlib import Path
+
+import yaml
+from bundle_readme import README, readme_commands, readme_options
+from bundle_runs import ROOT
+from monai.bundle import ConfigParser
+
+from clnet.training.command_line import check_command_line
+
+CONFIGS = ROOT / "bundle" / "configs"
+TRAIN = CONFIGS / "train.yaml"
+# What belongs to how the engines are wired: nobody has a reason to change it.
+WIRING = {"_target_", "decollate", "drop_last", "epoch_level", "print_lr"}
+
+
+def values(part, path=()):
+    """Every value in a config by its id; a list of plain values is one value."""
+    if isinstance(part, list) and all(isinstance(item, int) for item in part):
+        part = part or None
+    if isinstance(part, dict | list):
+        for key, below in part.items() if isinstance(part, dict) else enumerate(part):
+            yield from values(below, (*path, str(key)))
+    elif path[-1] not in WIRING:
+        yield "#".join(path), part
+
+
+def is_expression(value):
+    return isinstance(value, str) and value[:1] in ("$", "@")
+
+
+def as_shown(value):
+    return f"`{value if isinstance(value, str) else json.dumps(value)}`"
+
+
+def test_every_value_of_train_yaml_is_in_the_tables_with_its_default():
+    literals = {
+        key: as_shown(value)
+        for key, value in values(yaml.safe_load(TRAIN.read_text()))
+        if not is_expression(value)
+    }
+    del literals["validate#handlers"]  # an empty list to be filled by others
+    shown = {key: default for key, default in readme_options().items() if key in literals}
+    assert shown == literals
+
+
+def test_what_train_yaml_names_as_worth_changing_is_in_the_tables():
+    worth = re.search(r"-- what to change\n(.*?)# ----", TRAIN.read_text(), re.DOTALL)[1]
+    assert set(yaml.safe_load(worth)) <= set(readme_options())
+
+
+def test_every_option_in_the_tables_exists():
+    for files in (["train.yaml"], ["train.yaml", "evaluate.yaml"], ["train.yaml", "inference.yaml"]):
+        parser = ConfigParser(ConfigParser.load_config_files([str(CONFIGS / name) for name in files]))
+        unknown = {key for key in readme_options() if key not in parser}
+        assert unknown == ({"weights", "section"} if files == ["train.yaml"] else set())
+    assert readme_options()["section"] == as_shown(parser["section"])
+
+
+def test_every_config_is_spoken_of():
+    spoken_of = set(re.findall(r"`(\w+\.yaml)`", README.read_text(encoding="utf-8")))
+    assert spoken_of == {path.name for path in CONFIGS.glob("*.yaml")}
+
+
+def test_commands_name_files_and_options_that_exist():
+    for words in readme_commands():
+        for file in re.findall(r"bundle/configs/[\w.]+", " ".join(words)):
+            assert (ROOT / file).exists(), words
+        if "run" in words:
+            check_command_line([word if not word.startswith("[") else absolute(word) for word in words])
+
+
+def absolute(config_files):
+    return str([str(ROOT / file) for file in yaml.safe_load(config_files)])
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(((?!http)[^)#]+)", README.read_text(encoding="utf-8")):
+        assert (README.parent / Path(target)).exists(), target
