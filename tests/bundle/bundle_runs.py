@@ -28,7 +28,7 @@ def command(run_id, *names, processes=1, **overrides):
     """The command line of a run."""
     start = [sys.executable, "-m"]
     if processes > 1:
-        start += ["torch.distributed.run", "--nproc_per_node", str(processes), "--master_port", "0", "-m"]
+        start += ["torch.distributed.run", "--standalone", "--nproc_per_node", str(processes), "-m"]
     words = [*start, "monai.bundle", "run", run_id, "--config_file", configs(*names)]
     for key, value in {**TINY, **overrides}.items():
         words += [f"--{key}", str(value)]
@@ -49,7 +49,7 @@ def run(run_id, *names, processes=1, check=True, **overrides):
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=200,
     )
     assert done.returncode == 0 or not check, done.stderr[-4000:]
     return done

@@ -1,7 +1,7 @@
 """The bundle passes MONAI's own checks, and its metadata are true.
 
-`meta_schema_20240725.json` stands in for MONAI's file of that name, which `verify_metadata` would download: the same
-fields, types and requirements.
+`meta_schema_20240725.json` stands in for MONAI's file of that name, which `verify_metadata` would download:
+the same fields, types and requirements.
 """
 
 import json
