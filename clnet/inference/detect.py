@@ -9,7 +9,7 @@ from torch import Tensor
 from clnet.boxes import clip_to_image, denormalise
 from clnet.data.pair import VIEW_NAMES
 from clnet.inference.findings import Detections, Link, PairFindings
-from clnet.networks.pairs import LesionPairs, extract_linked_pairs, extract_verified_pairs
+from clnet.networks.pairs import LesionPairs, extract_pairs
 from clnet.preprocessing.placement import Placement
 
 
@@ -49,7 +49,7 @@ def find_lesions(
     scores = outputs["logits"][-1].float().sigmoid().cpu()  # [B, 2, N]
     boxes = denormalise(outputs["boxes"][-1].double().cpu(), rows, columns)
     kept = scores.argsort(dim=-1, descending=True, stable=True)[..., :max_detections]
-    links = _links(outputs)
+    links = extract_pairs(dict(outputs))
     findings = []
     for index, pair_id in enumerate(batch["pair_id"]):
         views = {
@@ -74,14 +74,6 @@ def _detections(
         return None
     original = clip_to_image(Placement.from_dict(placement).invert(boxes), meta["rows"], meta["columns"])
     return Detections(original.float().numpy(), scores.double().numpy())
-
-
-def _links(outputs: Mapping[str, Tensor]) -> LesionPairs | None:
-    if "link_similarity" in outputs:
-        return extract_linked_pairs(dict(outputs))
-    if "match_logits" in outputs:
-        return extract_verified_pairs(dict(outputs))
-    return None
 
 
 def _links_of_pair(links: LesionPairs, index: int, kept: Tensor, dustbin: int) -> tuple[Link, ...]:

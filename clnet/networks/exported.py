@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clnet.networks.pairs import LesionPairs, extract_linked_pairs, extract_verified_pairs
+from clnet.networks.pairs import extract_pairs
 
 
 class ExportedNetwork(nn.Module):
@@ -52,15 +52,6 @@ class ExportedNetwork(nn.Module):
     ) -> Any:
         """Load a checkpoint of the network itself: this is no other network."""
         return self.network.load_state_dict(state_dict, strict, assign)
-
-
-def extract_pairs(outputs: dict[str, Tensor]) -> LesionPairs | None:
-    """The pairs of whatever learned the match between views; None if nothing did."""
-    if "link_similarity" in outputs:
-        return extract_linked_pairs(outputs)
-    if "match_logits" in outputs:
-        return extract_verified_pairs(outputs)
-    return None
 
 
 # Scripted, since a trace keeps no conditions: it takes the numbers of cells for constants, and would answer

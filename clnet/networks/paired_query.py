@@ -97,7 +97,7 @@ class PairedLesionQuery(nn.Module):
 
         Returns:
             ``logits`` [layers, B, 2, N] and ``boxes`` [layers, B, 2, N, 4] as of `CLNet`; index i in CC and
-            index i in MLO are the same lesion.
+            index i in MLO are the same lesion. ``paired_logits`` [B, N], the less sure of the two views'.
         """
         if present is None:
             present = torch.ones(image.shape[:2], dtype=torch.bool, device=image.device)
@@ -113,4 +113,8 @@ class PairedLesionQuery(nn.Module):
             predictions = [head(query, references[:, view]) for view, head in enumerate(self.heads)]
             logits.append(torch.stack([view_logits for view_logits, _ in predictions], dim=1))
             boxes.append(torch.stack([view_boxes for _, view_boxes in predictions], dim=1))
-        return {"logits": torch.stack(logits), "boxes": torch.stack(boxes)}
+        return {
+            "logits": torch.stack(logits),
+            "boxes": torch.stack(boxes),
+            "paired_logits": logits[-1].amin(1),
+        }

@@ -17,6 +17,17 @@ class LesionPairs(NamedTuple):
     """[B, P] in [0, 1]."""
 
 
+def extract_pairs(outputs: dict[str, Tensor]) -> LesionPairs | None:
+    """The pairs of whatever learned the match between views; None if nothing did."""
+    if "link_similarity" in outputs:
+        return extract_linked_pairs(outputs)
+    if "match_logits" in outputs:
+        return extract_verified_pairs(outputs)
+    if "paired_logits" in outputs:
+        return extract_paired_queries(outputs)
+    return None
+
+
 def extract_linked_pairs(outputs: dict[str, Tensor]) -> LesionPairs:
     """One pair a link query: ``c_i = argmax_j sim(v^c_i, ẽ^c_j)``, the same for MLO, and the score s_i."""
     cc, mlo = outputs["link_similarity"][-1].argmax(-1).unbind(1)
@@ -42,6 +53,6 @@ def extract_verified_pairs(outputs: dict[str, Tensor]) -> LesionPairs:
 
 def extract_paired_queries(outputs: dict[str, Tensor]) -> LesionPairs:
     """A paired lesion query is a pair by itself; it is as sure as the less sure of its two views."""
-    scores = outputs["logits"][-1].sigmoid()  # [B, 2, N]
-    every = torch.arange(scores.shape[-1], device=scores.device).expand_as(scores[:, 0])
-    return LesionPairs(every, every, scores.amin(1))
+    scores = outputs["paired_logits"].sigmoid()  # [B, N]
+    every = torch.arange(scores.shape[-1], device=scores.device).expand_as(scores)
+    return LesionPairs(every, every, scores)

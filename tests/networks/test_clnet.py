@@ -63,7 +63,7 @@ def test_a_breast_is_read_alike_alone_and_in_a_batch(name):
             one = slice(breast, breast + 1)
             alone = network(IMAGES[one], valid_size=None if sizes is None else sizes[one])
             for key, output in alone.items():
-                dim = 0 if key == "match_logits" else 1
+                dim = 0 if key in ("match_logits", "paired_logits") else 1
                 close(together[key].narrow(dim, breast, 1), output)
 
 
