@@ -1,9 +1,8 @@
 """From a network's raw outputs to findings in the pixels of the stored images."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from clnet.boxes import clip_to_image, denormalise
@@ -61,7 +60,8 @@ def find_lesions(
             )
             for view, name in enumerate(VIEW_NAMES)
         }
-        pair_links = _links_of_pair(links, index, kept[index], scores.shape[-1]) if links else ()
+        place = _places([kept[index, view] if views[name] else None for view, name in enumerate(VIEW_NAMES)])
+        pair_links = _links_of_pair(links, index, place) if links else ()
         findings.append(PairFindings(pair_id, views["cc"], views["mlo"], pair_links))
     return findings
 
@@ -76,25 +76,29 @@ def _detections(
     return Detections(original.float().numpy(), scores.double().numpy())
 
 
-def _links_of_pair(links: LesionPairs, index: int, kept: Tensor, dustbin: int) -> tuple[Link, ...]:
+def _places(kept: Sequence[Tensor | None]) -> list[dict[int, int]]:
+    """For each view, where each detection stands among the findings; nowhere in a missing view."""
+    return [
+        {} if view is None else {query: place for place, query in enumerate(view.tolist())} for view in kept
+    ]
+
+
+def _links_of_pair(links: LesionPairs, index: int, places: Sequence[dict[int, int]]) -> tuple[Link, ...]:
     """The links of one pair, the surest first; of several between the same detections the surest.
 
     Args:
         links: of the batch.
         index: of the pair in the batch.
-        kept: int [2, n], the detections that became findings, by their place there.
-        dustbin: N.
+        places: see `_places`; what stands nowhere there (the dustbin too) is None in a link.
     """
-    place = torch.full((2, dustbin + 1), -1)
-    for view in range(2):
-        place[view, kept[view]] = torch.arange(kept.shape[1])
     surest: dict[tuple[int | None, int | None], float] = {}
-    for cc, mlo, score in zip(
+    queries = zip(
         links.cc[index].tolist(), links.mlo[index].tolist(), links.score[index].tolist(), strict=True
-    ):
-        ends = tuple(None if (at := int(place[view, end])) < 0 else at for view, end in enumerate((cc, mlo)))
-        # A link from dustbin to dustbin says nothing.
-        if ends != (None, None) and score > surest.get((ends[0], ends[1]), -1.0):
-            surest[ends[0], ends[1]] = score
+    )
+    for cc, mlo, score in queries:
+        ends = places[0].get(cc), places[1].get(mlo)
+        # A link from nowhere to nowhere says nothing.
+        if ends != (None, None) and score > surest.get(ends, -1.0):
+            surest[ends] = score
     ordered = sorted(surest.items(), key=lambda item: -item[1])
     return tuple(Link(cc, mlo, score) for (cc, mlo), score in ordered)

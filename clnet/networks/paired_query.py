@@ -97,7 +97,8 @@ class PairedLesionQuery(nn.Module):
 
         Returns:
             ``logits`` [layers, B, 2, N] and ``boxes`` [layers, B, 2, N, 4] as of `CLNet`; index i in CC and
-            index i in MLO are the same lesion. ``paired_logits`` [B, N], the less sure of the two views'.
+            index i in MLO are the same lesion. ``paired_logits`` [B, N]: of its views
+            that exist, the less sure one's.
         """
         if present is None:
             present = torch.ones(image.shape[:2], dtype=torch.bool, device=image.device)
@@ -116,5 +117,5 @@ class PairedLesionQuery(nn.Module):
         return {
             "logits": torch.stack(logits),
             "boxes": torch.stack(boxes),
-            "paired_logits": logits[-1].amin(1),
+            "paired_logits": logits[-1].masked_fill(~present[:, :, None], torch.inf).amin(1),
         }

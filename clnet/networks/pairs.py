@@ -52,7 +52,7 @@ def extract_verified_pairs(outputs: dict[str, Tensor]) -> LesionPairs:
 
 
 def extract_paired_queries(outputs: dict[str, Tensor]) -> LesionPairs:
-    """A paired lesion query is a pair by itself; it is as sure as the less sure of its two views."""
+    """A paired lesion query is a pair by itself; it is as sure as the less sure of its views."""
     scores = outputs["paired_logits"].sigmoid()  # [B, N]
     every = torch.arange(scores.shape[-1], device=scores.device).expand_as(scores)
     return LesionPairs(every, every, scores)

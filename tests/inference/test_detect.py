@@ -74,6 +74,12 @@ def test_a_paired_query_is_a_link_by_itself():
     assert [(link.cc, link.mlo) for link in found.links] == [(0, 0), (1, 1)]
 
 
+def test_no_link_leads_to_a_missing_view():
+    paired = outputs(paired_logits=torch.tensor([[UNSURE, SURE]]))
+    (found,) = find_lesions(paired, batch(mlo=False), 10)
+    assert [(link.cc, link.mlo) for link in found.links] == [(0, None), (1, None)]
+
+
 def test_a_missing_view_has_no_findings():
     data = FindLesionsd()({**batch(mlo=False), "pred": outputs()})
     (found,) = data["findings"]

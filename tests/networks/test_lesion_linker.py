@@ -5,7 +5,12 @@ import math
 import pytest
 import torch
 
-from clnet.networks import extract_linked_pairs, extract_paired_queries, extract_verified_pairs
+from clnet.networks import (
+    PairedLesionQuery,
+    extract_linked_pairs,
+    extract_paired_queries,
+    extract_verified_pairs,
+)
 from clnet.networks.decoder import DecoderLayer
 from clnet.networks.dustbin import append_dustbin
 from clnet.networks.feature_levels import ImageFeatures
@@ -153,11 +158,20 @@ def test_a_verified_pair_is_the_likeliest_of_a_detections_row():
     assert pairs.score.tolist()[0] == pytest.approx(torch.tensor([2.0, 3.0, 1.0, -3.0]).sigmoid().tolist())
 
 
-def test_a_paired_query_is_as_sure_as_the_less_sure_of_its_views():
-    logits = torch.tensor([[[[0.0, 4.0], [2.0, -4.0]]]])  # one layer, B = 1, 2 views, N = 2
-    pairs = extract_paired_queries({"logits": logits})
+def test_a_paired_query_is_a_pair_by_itself():
+    pairs = extract_paired_queries({"paired_logits": torch.tensor([[0.0, -4.0]])})
     assert pairs.cc.tolist() == pairs.mlo.tolist() == [[0, 1]]
-    assert pairs.score.tolist()[0] == pytest.approx(torch.tensor([0.0, -4.0]).sigmoid().tolist())
+    assert pairs.score.tolist()[0] == pytest.approx([0.5, 1 / (1 + math.exp(4.0))])
+
+
+@torch.no_grad()
+def test_a_paired_query_is_as_sure_as_the_less_sure_of_the_views_that_exist():
+    torch.manual_seed(0)
+    network = PairedLesionQuery(width=32, heads=2, ffn=32, paired_queries=6).eval()
+    outputs = network(torch.rand(2, 2, 64, 48), torch.tensor([[True, True], [False, True]]))
+    cc, mlo = outputs["logits"][-1].unbind(1)
+    torch.testing.assert_close(outputs["paired_logits"][0], torch.minimum(cc[0], mlo[0]))
+    torch.testing.assert_close(outputs["paired_logits"][1], mlo[1])
 
 
 @torch.no_grad()
