@@ -41,7 +41,7 @@ NO_FACTS: dict[str, Any] = {
 
 TILE = (480, 400)  # pixels (width, height) of one image on the contact sheet
 CAPTION = 40  # pixels at the top of a tile
-SHEET_COLUMNS = 2
+SHEET_COLUMNS = 3
 SHEET_TILES = 60  # the first so many images; more would not be looked at
 INK, PAPER, ACCENT, ALARM = (225, 225, 225), (24, 24, 24), (255, 180, 40), (255, 110, 90)
 

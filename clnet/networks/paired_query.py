@@ -61,14 +61,14 @@ class PairedLesionQuery(nn.Module):
         self,
         backbone: str = "light",
         backbone_weights: str | Path | None = None,
-        feature_levels: int = 2,
+        feature_levels: int = 3,
         width: int = 64,
         heads: int = 4,
         points: int = 4,
-        encoder_layers: int = 1,
+        encoder_layers: int = 0,
         decoder_layers: int = 3,
         ffn: int = 128,
-        dropout: float = 0.1,
+        dropout: float = 0.0,
         paired_queries: int = 20,
     ) -> None:
         super().__init__()

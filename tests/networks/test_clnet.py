@@ -17,13 +17,17 @@ VARIANTS = {
 }
 
 
-def make(name: str) -> CLNet | PairedLesionQuery:
+SMALL = {"width": 32, "heads": 2, "ffn": 32, "feature_levels": 2, "encoder_layers": 1}
+
+
+def make(name: str, **changes: bool) -> CLNet | PairedLesionQuery:
     """A small network with weights that are not at their tame beginnings."""
     torch.manual_seed(0)
     if name == "paired_query":
-        network = PairedLesionQuery(width=32, heads=2, ffn=32, paired_queries=6)
+        network = PairedLesionQuery(**SMALL, paired_queries=6)
     else:
-        network = CLNet(width=32, heads=2, ffn=32, object_queries=6, link_queries=4, **VARIANTS[name])
+        settings = {"box_refinement": False, **VARIANTS[name], **changes}
+        network = CLNet(**{**SMALL, "object_queries": 6, "link_queries": 4, **settings})
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
@@ -89,14 +93,7 @@ def test_without_inter_attention_views_do_not_see_one_another(name):
 @torch.no_grad()
 def test_with_one_view_a_network_is_the_one_without_inter_attention(name, view):
     network = make(name)
-    without = CLNet(
-        width=32,
-        heads=2,
-        ffn=32,
-        object_queries=6,
-        link_queries=4,
-        **{**VARIANTS[name], "inter_attention": False},
-    ).eval()
+    without = make(name, inter_attention=False)
     without.load_state_dict(network.state_dict(), strict=False)
     present = torch.tensor([[view == 0, view == 1], [True, True], [view == 0, view == 1]])
 
