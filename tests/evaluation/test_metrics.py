@@ -1,7 +1,6 @@
 """The numbers of an evaluation, all together."""
 
 import json
-import time
 from fractions import Fraction
 
 import numpy as np
@@ -238,19 +237,3 @@ def test_a_wrong_section_or_file_is_one_line(files, capsys):
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "findings.json: pair 'x', views is 3" in said
-
-
-@pytest.mark.slow
-def test_five_thousand_pairs_with_125_detections_a_view_take_less_than_a_minute(tmp_path):
-    datalist = random_datalist(5000)
-    write_datalist(datalist, tmp_path / "datalist.json")
-    write_findings(random_findings(datalist["test"], detections=125, links=16), tmp_path / "findings.json")
-    start = time.perf_counter()
-    code = main(
-        [
-            *("evaluate", "--datalist", str(tmp_path / "datalist.json"), "--out", str(tmp_path / "out")),
-            *("--findings", str(tmp_path / "findings.json")),
-        ]
-    )
-    assert code == 0
-    assert time.perf_counter() - start < 60
