@@ -65,7 +65,14 @@ def pair_picture(
             placed.setdefault(mark.lesion, []).append(box)
             colour = COLOURS[mark.lesion % len(COLOURS)]
             draw.rectangle(box, outline=colour, width=max(height // 260, 1))
-            draw.text((box[2] + 3, box[1] - 2), mark.label, fill=colour, font=font)
+            draw.text(
+                (box[2] + 3, box[1] - 2),
+                mark.label,
+                fill=colour,
+                font=font,
+                stroke_width=1,
+                stroke_fill=PAPER,
+            )
         left += shown[name].width + GAP
     for lesion, boxes in placed.items():
         if len(boxes) == 2:
