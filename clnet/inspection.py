@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from clnet.data.header import image_format, read_header
 from clnet.data.image_errors import ImageError, NotAnImageError
+from clnet.data.pictures import INK, PAPER, sheet
 from clnet.data.reader import Mammogram, read_image
 from clnet.errors import ClnetError
 from clnet.preprocessing.preprocess import PlacedView, preprocess_views, resize
@@ -43,7 +44,7 @@ TILE = (480, 400)  # pixels (width, height) of one image on the contact sheet
 CAPTION = 40  # pixels at the top of a tile
 SHEET_COLUMNS = 3
 SHEET_TILES = 60  # the first so many images; more would not be looked at
-INK, PAPER, ACCENT, ALARM = (225, 225, 225), (24, 24, 24), (255, 180, 40), (255, 110, 90)
+ACCENT, ALARM = "#E69F00", "#FF6E5A"
 
 
 @dataclass(frozen=True)
@@ -137,15 +138,12 @@ def describe(facts: Mapping[str, Any]) -> str:
 def contact_sheet(inspections: Sequence[Inspection]) -> Image.Image:
     """A picture of the images that were drawn: as stored, with the breast box, and as the model sees them."""
     tiles = [inspection.tile for inspection in inspections if inspection.tile]
-    columns = max(1, min(SHEET_COLUMNS, len(tiles)))
-    rows = max(1, -(-len(tiles) // columns))
     left_out = len(inspections) - len(tiles)
-    sheet = Image.new("RGB", (columns * TILE[0], rows * TILE[1] + (CAPTION if left_out else 0)), PAPER)
-    for index, tile in enumerate(tiles):
-        sheet.paste(tile, (index % columns * TILE[0], index // columns * TILE[1]))
-    if left_out:
-        _write(sheet, (10, rows * TILE[1] + 10), f"and {left_out} more")
-    return sheet
+    if left_out or not tiles:
+        last = Image.new("RGB", TILE, PAPER)
+        _write(last, (10, 4), f"and {left_out} more" if left_out else "no images")
+        tiles.append(last)
+    return sheet(tiles, SHEET_COLUMNS)
 
 
 def _files_in(path: Path) -> list[Path]:
@@ -202,7 +200,5 @@ def _grey(image: Tensor) -> Image.Image:
     return Image.fromarray((image.clamp(0, 1).sqrt() * 255).to(torch.uint8).numpy()).convert("RGB")
 
 
-def _write(
-    image: Image.Image, where: tuple[int, int], words: str, colour: tuple[int, int, int] = INK
-) -> None:
+def _write(image: Image.Image, where: tuple[int, int], words: str, colour: str = INK) -> None:
     ImageDraw.Draw(image).text(where, words, fill=colour, font=ImageFont.load_default(13))

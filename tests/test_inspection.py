@@ -7,6 +7,7 @@ from dicom_files import ramp, save
 from PIL import Image
 
 from clnet.data.datalist import read_datalist
+from clnet.data.pictures import GAP
 from clnet.inspection import SHEET_TILES, TILE, contact_sheet, describe, inspect_image, inspect_images
 
 FILM = Path(__file__).parent / "data" / "cbis-ddsm"
@@ -139,11 +140,12 @@ def test_no_patient_identity_leaves(tmp_path):
 def test_the_picture_has_a_tile_for_each_image_refused_or_not(film, tmp_path):
     seen = [*film.values(), inspect_image(tmp_path / "missing.dcm", draw=True)]
     sheet = contact_sheet(seen)
-    assert sheet.size == (3 * TILE[0], 2 * TILE[1])
+    width, height = TILE[0] + 2 * GAP, TILE[1] + 2 * GAP
+    assert sheet.size == (3 * width, 2 * height)
     for index in range(5):
-        x, y = index % 3 * TILE[0], index // 3 * TILE[1]
-        assert np.asarray(sheet.crop((x, y, x + TILE[0], y + TILE[1]))).std() > 5
-    assert contact_sheet([]).size == TILE
+        x, y = index % 3 * width, index // 3 * height
+        assert np.asarray(sheet.crop((x, y, x + width, y + height))).std() > 5
+    assert contact_sheet([]).size == (width, height)
 
 
 def test_a_large_folder_gives_a_picture_of_the_first_images(tmp_path):
@@ -153,4 +155,5 @@ def test_a_large_folder_gives_a_picture_of_the_first_images(tmp_path):
     seen = inspect_images([tmp_path], size=(16, 16), draw=True)
     assert len(seen) == SHEET_TILES + 2
     assert sum(one.tile is not None for one in seen) == SHEET_TILES
-    assert contact_sheet(seen).height == SHEET_TILES // 3 * TILE[1] + 40  # "and 2 more"
+    rows = SHEET_TILES // 3 + 1  # the last one says "and 2 more"
+    assert contact_sheet(seen).height == rows * (TILE[1] + 2 * GAP)

@@ -3,6 +3,7 @@
 import difflib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import yaml
@@ -55,7 +56,7 @@ def check_command_line(words: Sequence[str] | None = None) -> None:
 
 def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The (name, value) of every --name value and --name=value."""
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip_longest(words, words[1:], fillvalue=""):
         if word.startswith("--"):
             name, equals, value = word[2:].partition("=")
             yield name, value if equals else following

@@ -12,6 +12,11 @@ def test_known_keys_pass(monkeypatch):
     check_command_line([*TRAIN, "--max_epochs", "3", "--network#width=32", "--tracking", "mlflow"])
 
 
+def test_a_process_without_a_command_line_has_nothing_to_check():
+    check_command_line([])
+    assert run_config([]) == {}
+
+
 @pytest.mark.parametrize(
     ("word", "message"),
     [

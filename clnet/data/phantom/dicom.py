@@ -8,16 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydicom.dataset import Dataset, FileDataset, FileMetaDataset
 from pydicom.sequence import Sequence
+from pydicom.sr.codedict import codes
+from pydicom.sr.coding import Code
 from pydicom.uid import UID, DigitalMammographyXRayImageStorageForPresentation, ExplicitVRLittleEndian
 
 from clnet.data.phantom.render import BITS
 
-# SNOMED CT codes of context group 4014 (views) and of the breast.
-VIEW_CODES = {
-    "cc": ("399162004", "cranio-caudal"),
-    "mlo": ("399368009", "medio-lateral oblique"),
-}
-BREAST_CODE = ("76752008", "Breast")
+VIEW_CODES = {"cc": codes.cid4014.CranioCaudal, "mlo": codes.cid4014.MedioLateralObliqueProjection}
 # The direction of the rows (left to right) and of the columns (downwards) in the patient.
 ORIENTATIONS = {
     ("L", "cc"): ["A", "R"],
@@ -117,11 +114,11 @@ def _describe_patient_and_study(ds: Dataset, patient: str, study_uid: UID) -> No
 
 def _describe_anatomy(ds: Dataset, identity: ImageIdentity, angle: float, density: str) -> None:
     ds.BodyPartExamined = "BREAST"
-    ds.AnatomicRegionSequence = Sequence([_code(*BREAST_CODE)])
+    ds.AnatomicRegionSequence = Sequence([_code(codes.SCT.Breast)])
     ds.ImageLaterality = identity.laterality
     ds.PatientOrientation = ORIENTATIONS[identity.laterality, identity.view]
     ds.ViewPosition = identity.view.upper()
-    view = _code(*VIEW_CODES[identity.view])
+    view = _code(VIEW_CODES[identity.view])
     view.ViewModifierCodeSequence = Sequence()
     ds.ViewCodeSequence = Sequence([view])
     ds.OrganExposed = "BREAST"
@@ -154,9 +151,9 @@ def _add_pixels(ds: Dataset, pixels: NDArray[np.uint16]) -> None:
     ds.PixelData = pixels.astype("<u2").tobytes()
 
 
-def _code(value: str, meaning: str) -> Dataset:
+def _code(concept: Code) -> Dataset:
     code = Dataset()
-    code.CodeValue = value
-    code.CodingSchemeDesignator = "SCT"
-    code.CodeMeaning = meaning
+    code.CodeValue = concept.value
+    code.CodingSchemeDesignator = concept.scheme_designator
+    code.CodeMeaning = concept.meaning
     return code
