@@ -6,6 +6,7 @@ Each command is a function that takes the parsed arguments. What it needs is imp
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -17,7 +18,12 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command; errors that the user can mend are printed as one line."""
     options = _parser().parse_args(arguments)
     try:
-        return int(options.run(options) or 0)
+        status = int(options.run(options) or 0)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # whoever reads, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except ClnetError as error:
         print(f"clnet {options.command}: {error}", file=sys.stderr)
         return 2

@@ -38,6 +38,13 @@ def test_an_error_is_one_line_without_a_traceback(tmp_path):
     assert said.stderr == "clnet phantom: difficulty is 'brutal'; expected one of easy, standard, hard\n"
 
 
+def test_a_reader_that_has_seen_enough_is_no_error():
+    command = f"{sys.executable} -m clnet.cli inspect {REAL_FILM}/*.dcm --json | head -1"
+    said = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert said.stdout == "[\n"
+    assert said.stderr == ""
+
+
 def test_inspect_prints_one_json_object_for_each_image(capsys):
     files = [str(REAL_FILM / f"{view}.dcm") for view in VIEWS]
     assert main(["inspect", *files, "--json"]) == 0
