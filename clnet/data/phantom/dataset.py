@@ -73,6 +73,11 @@ class PhantomSettings:
         """Tells phantoms apart in patient ids and UIDs."""
         return f"{self.difficulty}-{self.rows}x{self.columns}-{self.seed}"
 
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """The settings and what they stand for: a phantom made by another recipe is made anew."""
+        return {**asdict(self), "recipe": asdict(DIFFICULTIES[self.difficulty])}
+
 
 def make_phantom(folder: str | Path, settings: PhantomSettings, workers: int | None = None) -> Datalist:
     """Write a phantom to `folder`: ``images/*.dcm``, ``datalist.json``, ``preview.png``, ``phantom.json``.
@@ -89,7 +94,8 @@ def make_phantom(folder: str | Path, settings: PhantomSettings, workers: int | N
     folder = Path(folder)
     _refuse_foreign_folder(folder)
     finished = folder / SETTINGS_FILE
-    if finished.exists() and json.loads(finished.read_text()) == asdict(settings):
+    recipe = json.dumps(settings.recipe, indent=1) + "\n"
+    if finished.exists() and finished.read_text(encoding="utf-8") == recipe:
         from clnet.data.datalist import read_datalist
 
         return read_datalist(folder)
@@ -111,7 +117,7 @@ def make_phantom(folder: str | Path, settings: PhantomSettings, workers: int | N
     )
     write_datalist(datalist, folder / "datalist.json")
     contact_sheet(_worth_showing(pairs)).save(folder / "preview.png")
-    finished.write_text(json.dumps(asdict(settings), indent=1) + "\n")
+    finished.write_text(recipe, encoding="utf-8")
     return datalist
 
 

@@ -39,9 +39,11 @@ class Difficulty:
 
 DIFFICULTIES: Mapping[str, Difficulty] = MappingProxyType(
     {
-        "easy": Difficulty((0.6, 0.9), mimics=1.0, veiled=0.08, depth_error=0.5, texture=0.7, noise=0.7),
-        "standard": Difficulty((0.38, 0.75), mimics=2.4, veiled=0.2, depth_error=1.0, texture=1.0, noise=1.0),
-        "hard": Difficulty((0.28, 0.55), mimics=4.0, veiled=0.3, depth_error=1.6, texture=1.3, noise=1.5),
+        "easy": Difficulty((0.7, 1.0), mimics=0.8, veiled=0.05, depth_error=0.4, texture=0.6, noise=0.6),
+        "standard": Difficulty(
+            (0.55, 0.9), mimics=1.6, veiled=0.1, depth_error=0.6, texture=0.75, noise=0.75
+        ),
+        "hard": Difficulty((0.38, 0.75), mimics=2.4, veiled=0.2, depth_error=1.0, texture=1.0, noise=1.0),
     }
 )
 

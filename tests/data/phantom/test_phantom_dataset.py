@@ -61,6 +61,17 @@ def test_an_unfinished_phantom_is_made_anew(phantom, tmp_path):
     assert digests(folder) == digests(phantom)
 
 
+def test_a_phantom_of_another_recipe_is_made_anew(phantom, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(phantom, folder)
+    recipe = json.loads((folder / "phantom.json").read_text())
+    recipe["recipe"]["mimics"] += 1
+    (folder / "phantom.json").write_text(json.dumps(recipe, indent=1) + "\n")
+    (folder / "images" / "00001_R_MLO.dcm").write_bytes(b"of the other recipe")
+    make_phantom(folder, SETTINGS, workers=1)
+    assert digests(folder) == digests(phantom)
+
+
 def test_the_datalist_has_all_sections_and_both_breasts_of_every_patient(phantom):
     datalist = read_datalist(phantom)
     pairs = [pair for section in datalist.sections.values() for pair in section]
