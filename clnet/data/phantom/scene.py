@@ -41,7 +41,7 @@ DIFFICULTIES: Mapping[str, Difficulty] = MappingProxyType(
     {
         "easy": Difficulty((0.7, 1.0), mimics=0.8, veiled=0.05, depth_error=0.4, texture=0.6, noise=0.6),
         "standard": Difficulty(
-            (0.55, 0.9), mimics=1.6, veiled=0.1, depth_error=0.6, texture=0.75, noise=0.75
+            (0.55, 0.9), mimics=1.6, veiled=0.1, depth_error=0.7, texture=0.75, noise=0.75
         ),
         "hard": Difficulty((0.38, 0.75), mimics=2.4, veiled=0.2, depth_error=1.0, texture=1.0, noise=1.0),
     }
