@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +26,12 @@ class Mark:
         box: (x_min, y_min, x_max, y_max) in pixels of the image it is drawn on.
         label: a word at its corner.
         lesion: the number of its lesion; marks of one lesion in both views are linked, and share a colour.
+            None is for what is shown to compare with: a white box of broken lines, without a link.
     """
 
-    box: tuple[float, float, float, float]
+    box: tuple[float, ...]
     label: str
-    lesion: int
+    lesion: int | None
 
 
 def pair_picture(
@@ -62,6 +64,9 @@ def pair_picture(
         for mark in marks.get(name, ()):
             x0, y0, x1, y1 = (c * factor for c in mark.box)
             box = (left + x0, header + y0, left + x1, header + y1)
+            if mark.lesion is None:
+                _broken_box(draw, box)
+                continue
             placed.setdefault(mark.lesion, []).append(box)
             colour = COLOURS[mark.lesion % len(COLOURS)]
             draw.rectangle(box, outline=colour, width=max(height // 260, 1))
@@ -135,9 +140,23 @@ def _link(
     colour: str,
 ) -> None:
     """A dotted line from the right edge of the left box to the left edge of the right box."""
-    start = np.array([first[2], (first[1] + first[3]) / 2])
-    end = np.array([second[0], (second[1] + second[3]) / 2])
-    steps = max(int(np.linalg.norm(end - start) / 8), 1)
+    _broken_line(
+        draw, (first[2], (first[1] + first[3]) / 2), (second[0], (second[1] + second[3]) / 2), colour
+    )
+
+
+def _broken_box(draw: ImageDraw.ImageDraw, box: tuple[float, float, float, float]) -> None:
+    x0, y0, x1, y1 = box
+    corners = [(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)]
+    for start, end in pairwise(corners):
+        _broken_line(draw, start, end, "#ffffff")
+
+
+def _broken_line(
+    draw: ImageDraw.ImageDraw, start: tuple[float, float], end: tuple[float, float], colour: str
+) -> None:
+    first, last = np.array(start), np.array(end)
+    steps = max(int(np.linalg.norm(last - first) / 8), 1)
     for step in range(steps):
-        a, b = (start + (end - start) * (step + part) / steps for part in (0.0, 0.5))
+        a, b = (first + (last - first) * (step + part) / steps for part in (0.0, 0.5))
         draw.line([*a.tolist(), *b.tolist()], fill=colour, width=1)

@@ -148,10 +148,10 @@ def _check_same(reference: Run, run: Run) -> None:
                 f"{reference.name} was evaluated with {name} {ours}, {run.name} with {theirs}; "
                 "evaluate both with the same settings"
             )
-    ours, theirs = reference.record.pair_ids.tolist(), run.record.pair_ids.tolist()
+    ours, theirs = reference.record.pair_keys.tolist(), run.record.pair_keys.tolist()
     if ours != theirs:
-        only = sorted(set(ours) ^ set(theirs))
-        what = f"pair {only[0]!r} is in one of them only" if only else "their pairs stand in another order"
+        only = len(set(ours) ^ set(theirs))
+        what = f"{only} pairs are in one of them only" if only else "their pairs stand in another order"
         raise ComparisonError(f"{reference.name} and {run.name}: {what}; evaluate both on the same datalist")
     for name in ("pair_patient", "image_pair", "box_image", "box_lesion"):
         if not np.array_equal(getattr(reference.record, name), getattr(run.record, name)):

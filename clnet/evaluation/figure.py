@@ -24,6 +24,7 @@ def draw_froc(
     """
     figure = Figure(figsize=(1.2 + 4.6 * len(panels), 4.4), layout="constrained", dpi=150)
     every_axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    has_band = False
     for axes, (title, curves) in zip(every_axes, panels.items(), strict=True):
         for number, (name, curve) in enumerate(curves.items()):
             if None in curve["value"]:
@@ -39,6 +40,7 @@ def draw_froc(
                 label=name,
             )
             if None not in curve["low"]:
+                has_band = True
                 axes.fill_between(
                     curve["fpi"], curve["low"], curve["high"], step="post", alpha=0.18, color=line.get_color()
                 )
@@ -51,5 +53,5 @@ def draw_froc(
         axes.grid(alpha=0.3)
         if axes.lines:
             axes.legend(loc="lower right")
-    every_axes[0].set_ylabel("recall of lesion boxes, band: 95% interval")
+    every_axes[0].set_ylabel("recall of lesion boxes" + ", band: 95% interval" * has_band)
     figure.savefig(path)

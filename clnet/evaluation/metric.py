@@ -57,6 +57,7 @@ class MeanRecall(Metric):
     def reset(self) -> None:
         """Forget all pairs."""
         self._pairs: dict[str, list[ImageResult]] = {}
+        self._images: list[ImageResult] | None = None
         self._table: dict[float, dict[float, float]] | None = None
 
     def update(self, output: Sequence[Mapping[str, Any]]) -> None:
@@ -80,14 +81,19 @@ class MeanRecall(Metric):
     def table(self) -> dict[float, dict[float, float]]:
         """All R@t, ``table[iou][t]``, over the pairs of all processes. Every process must call it."""
         if self._table is None:
+            self._table = recall_table(self.images(), self.rates, self.ious, self.count_duplicates)
+        return self._table
+
+    def images(self) -> list[ImageResult]:
+        """The images of the pairs of all processes. Every process must call it."""
+        if self._images is None:
             pairs = self._pairs
             if distributed.is_available() and distributed.is_initialized():
                 parts: list[Any] = [None] * distributed.get_world_size()
                 distributed.all_gather_object(parts, pairs)
                 pairs = {pair_id: images for part in parts for pair_id, images in part.items()}
-            images = [image for pair_id in sorted(pairs) for image in pairs[pair_id]]
-            self._table = recall_table(images, self.rates, self.ious, self.count_duplicates)
-        return self._table
+            self._images = [image for pair_id in sorted(pairs) for image in pairs[pair_id]]
+        return self._images
 
     def completed(self, engine: Engine, name: str) -> None:
         """Write the mean under its name, and the table beside it."""

@@ -1,9 +1,10 @@
 """The record of an evaluation: what intervals and comparisons are computed from, without boxes or pixels.
 
 It is a file of plain arrays, so that two runs can be compared without their findings or images. Patients are
-numbers in it, not names.
+numbers in it, and pairs digests of their ids.
 """
 
+import hashlib
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,7 @@ class Record:
     """P pairs with I images and L lesion boxes, and what became of them at each IoU threshold.
 
     Attributes:
-        pair_ids: [P] text.
+        pair_keys: [P] text, a digest of each pair's id: it tells whether two records are of the same pairs.
         pair_patient: [P] int.
         image_pair: [I] int.
         box_image: [L] int.
@@ -40,7 +41,7 @@ class Record:
         links: by IoU threshold; empty if the findings name no links.
     """
 
-    pair_ids: NDArray[np.str_]
+    pair_keys: NDArray[np.str_]
     pair_patient: NDArray[np.int64]
     image_pair: NDArray[np.int64]
     box_image: NDArray[np.int64]
@@ -61,7 +62,7 @@ class Record:
     def lesions_of_pair(self) -> NDArray[np.int64]:
         """[P] int, how many lesions each breast has."""
         _, first = np.unique(self.box_lesion, return_index=True)
-        return np.bincount(self.image_pair[self.box_image[first]], minlength=len(self.pair_ids))
+        return np.bincount(self.image_pair[self.box_image[first]], minlength=len(self.pair_keys))
 
     def units(self, unit: str, iou: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """The score at which each unit of a kind (see `UNITS`) is found, [N], and its patient, [N] int."""
@@ -81,7 +82,7 @@ class Record:
 def make_record(cohort: Cohort, curves: dict[float, Froc], links: dict[float, LinkCounts]) -> Record:
     """The record of a cohort."""
     return Record(
-        pair_ids=np.array([pair.pair_id for pair in cohort.pairs]),
+        pair_keys=np.array([pair_key(pair.pair_id) for pair in cohort.pairs]),
         pair_patient=cohort.pair_patient,
         image_pair=cohort.image_pair,
         box_image=cohort.box_image,
@@ -91,8 +92,13 @@ def make_record(cohort: Cohort, curves: dict[float, Froc], links: dict[float, Li
     )
 
 
-_SHARED = ("pair_ids", "pair_patient", "image_pair", "box_image", "box_lesion")
+_SHARED = ("pair_keys", "pair_patient", "image_pair", "box_image", "box_lesion")
 _CURVE = ("false_positives", "false_positive_image", "found_at")
+
+
+def pair_key(pair_id: str) -> str:
+    """A digest of a pair's id, in which data sets may hide a patient's."""
+    return hashlib.sha256(pair_id.encode()).hexdigest()[:16]
 
 
 def iou_key(iou: float) -> str:

@@ -30,9 +30,10 @@ class EngineLoss(nn.Module):
 
 
 class LossParts:
-    """Puts the parts of the loss into ``engine.state.output["parts"]``, where other handlers find them.
+    """Puts the loss and its parts into ``engine.state.output``, where other handlers find them.
 
-    What the trainer does not need after an iteration (images, predictions) is dropped from the output there,
+    The output is a list with one dictionary, ``loss`` and ``parts``: MONAI's own handlers look for the loss in
+    the first entry of a list. What the trainer does not need after an iteration (images, predictions) is dropped from the output there,
     so that it does not stay in memory.
     """
 
@@ -45,7 +46,7 @@ class LossParts:
 
     def __call__(self, engine: SupervisedTrainer) -> None:
         """Keep the loss and its parts alone."""
-        engine.state.output = {"loss": engine.state.output["loss"].detach(), "parts": self.loss.parts}
+        engine.state.output = [{"loss": engine.state.output["loss"].detach(), "parts": self.loss.parts}]
 
 
 class GradientClip:

@@ -1,16 +1,19 @@
-"""One run in MLflow: how it is found or made, described, and given points of curves and files.
+"""A run in MLflow: how it is found or made in its store, described, and given points of curves and files.
 
-Every method asks MLflow and may raise whatever MLflow raises.
+Every method of a run asks MLflow and may raise whatever MLflow raises.
 """
 
 import json
 import logging
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from clnet.training.facts import without_secrets
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -54,6 +57,51 @@ def mlflow_client(tracking_uri: str) -> "MlflowClient":
     from mlflow import MlflowClient
 
     return MlflowClient(tracking_uri)
+
+
+def mlflow_address(folder: str | Path) -> str:
+    """The environment's MLFLOW_TRACKING_URI, or else that of ``mlflow.db`` (sqlite) in a folder."""
+    return (
+        os.environ.get("MLFLOW_TRACKING_URI")
+        or f"sqlite:///{(Path(folder).absolute() / 'mlflow.db').as_posix()}"
+    )
+
+
+class MlflowStore:
+    """Where runs are kept.
+
+    Args:
+        folder: shared by runs that are to be compared; files of a data base lie in its ``mlartifacts``.
+        tracking_uri: None takes `mlflow_address`.
+    """
+
+    def __init__(self, folder: Path, tracking_uri: str | None = None) -> None:
+        self.folder = folder.absolute()
+        self.uri = tracking_uri or mlflow_address(folder)
+
+    def __str__(self) -> str:
+        return str(without_secrets(self.uri))
+
+    def client(self) -> "MlflowClient":
+        """A client of this store."""
+        return mlflow_client(self.uri)
+
+    @property
+    def where_to_look(self) -> str:
+        """What a person opens, or types, to see the runs."""
+        return str(self) if self._is_server else f"mlflow ui --backend-store-uri {shlex.quote(str(self))}"
+
+    @property
+    def files_at(self) -> str | None:
+        """The address of an experiment's files; None for a server, which knows it.
+
+        By itself a data base would have them in the working directory.
+        """
+        return None if self._is_server else (self.folder / "mlartifacts").as_uri()
+
+    @property
+    def _is_server(self) -> bool:
+        return self.uri.startswith(("http://", "https://"))
 
 
 class MlflowRun:
@@ -162,6 +210,14 @@ def flatten(settings: Any, name: str = "") -> dict[str, str]:
 def allowed(name: str) -> str:
     """A name in the characters that MLflow takes: "recall@0.25" becomes "recall_at_0.25"."""
     return re.sub(r"[^A-Za-z0-9_\-. :/]", "_", name.replace("@", "_at_"))[:NAME_LENGTH]
+
+
+def in_short(error: BaseException) -> str:
+    """The first line of what is at the bottom of an error, without a login that an address in it may hold."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__ or error
+    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return str(without_secrets(line))[:200]
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """What the processes of one training must agree on."""
 
+import atexit
+import gc
 import os
 
 import torch
@@ -46,11 +48,16 @@ def join_processes() -> None:
     if torch.cuda.is_available():
         torch.cuda.set_device(process_device())
     distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    # gloo's threads end with the last reference to the group, and a network that is wrapped for several
+    # processes holds one, in a cycle. A thread that still lets go of a tensor while Python itself ends would
+    # abort the process: so the cycles are collected before that.
+    atexit.register(gc.collect)
 
 
 def leave_processes() -> None:
-    """Part from the other processes."""
+    """Part from the other processes, when all of them are done."""
     if distributed.is_initialized():
+        distributed.barrier()
         distributed.destroy_process_group()
 
 

@@ -1,8 +1,6 @@
 """A copy of the run's record in MLflow, made as the run goes on, that never stands in its way."""
 
 import logging
-import os
-import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,8 +9,7 @@ from ignite.engine import Events
 from monai.engines.trainer import SupervisedTrainer
 
 from clnet.errors import ClnetError
-from clnet.training.facts import without_secrets
-from clnet.training.mlflow_run import MlflowRun, Point, allowed, mlflow_client
+from clnet.training.mlflow_run import MlflowRun, MlflowStore, Point, allowed, in_short
 from clnet.training.record import METRICS, RUN, read_metrics, read_run
 from clnet.training.watching import LossMeans, learning_rates, on_failure, say
 
@@ -67,11 +64,7 @@ class Tracking:
         self.run_dir = Path(run_dir).absolute()
         self.experiment = experiment
         self.run_name = run_name or self.run_dir.name
-        self.tracking_uri = (
-            tracking_uri
-            or os.environ.get("MLFLOW_TRACKING_URI")
-            or f"sqlite:///{(self.run_dir.parent / 'mlflow.db').as_posix()}"
-        )
+        self.store = MlflowStore(self.run_dir.parent, tracking_uri)
         self.tags = dict(tags or {})
         self.bundle_root = Path(bundle_root) if bundle_root else None
         self.files = files
@@ -94,16 +87,6 @@ class Tracking:
         engine.add_event_handler(Events.EPOCH_COMPLETED, self._epoch_completed)
         engine.add_event_handler(Events.COMPLETED, self._completed)
         on_failure(engine, self._failed)
-
-    @property
-    def where_to_look(self) -> str:
-        """What a person opens, or types, to see the run."""
-        shown = str(without_secrets(self.tracking_uri))
-        return shown if self._is_server else f"mlflow ui --backend-store-uri {shlex.quote(shown)}"
-
-    @property
-    def _is_server(self) -> bool:
-        return self.tracking_uri.startswith(("http://", "https://"))
 
     def _epoch_started(self, engine: SupervisedTrainer) -> None:
         if self._begun:
@@ -140,7 +123,7 @@ class Tracking:
         if "best" in run:
             self._queue("best", {run["best"]["metric"]: run["best"]["value"]}, run["best"]["epoch"])
         if self._attempt(self._send_all, insist=True):
-            say(f"compare runs with MLflow: {self.where_to_look}")
+            say(f"compare runs with MLflow: {self.store.where_to_look}")
         else:
             say(
                 f"MLflow has not got all of this run; the whole record is in {self.run_dir}, "
@@ -175,7 +158,7 @@ class Tracking:
         except Exception as error:  # whatever it is, it must not stop the training
             if self._works:
                 say(
-                    f"MLflow fails at {without_secrets(self.tracking_uri)} ({_in_short(error)}); "
+                    f"MLflow fails at {self.store} ({in_short(error)}); "
                     f"the training goes on, and its record is kept in {self.run_dir}",
                     logging.WARNING,
                 )
@@ -191,15 +174,13 @@ class Tracking:
 
     def _open(self) -> MlflowRun:
         """The run of a resumed training if MLflow knows it, otherwise a new one."""
-        client, file = mlflow_client(self.tracking_uri), self.run_dir / RUN_ID
+        client, file = self.store.client(), self.run_dir / RUN_ID
         if self._resumed and file.exists():
             run = MlflowRun.find(client, file.read_text(encoding="utf-8").strip())
             if run is not None:
                 self._sent = run.points()
                 return run
-        # A server knows where its files go; a data base would have them in the working directory.
-        files_at = None if self._is_server else (self.run_dir.parent / "mlartifacts").as_uri()
-        run = MlflowRun.create(client, self.experiment, self.run_name, self.tags, files_at)
+        run = MlflowRun.create(client, self.experiment, self.run_name, self.tags, self.store.files_at)
         file.write_text(f"{run.run_id}\n", encoding="utf-8")
         return run
 
@@ -230,11 +211,3 @@ class Tracking:
         if self.bundle_root is not None:
             run.log_files(self.bundle_root, BUNDLE_FILES, under="bundle")
         run.end("FINISHED")
-
-
-def _in_short(error: BaseException) -> str:
-    """The first line of what is at the bottom of an error, without a login that an address in it may hold."""
-    while error.__cause__ or error.__context__:
-        error = error.__cause__ or error.__context__ or error
-    line = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return str(without_secrets(line))[:200]

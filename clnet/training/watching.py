@@ -27,8 +27,8 @@ class LossMeans:
         self._iterations = 0
 
     def add(self, engine: SupervisedTrainer) -> None:
-        """Count the iteration that is complete: its ``engine.state.output`` holds ``loss`` and ``parts``."""
-        output = engine.state.output
+        """Count the iteration that is complete: its ``engine.state.output`` is that of `LossParts`."""
+        (output,) = engine.state.output
         for name, value in {"loss": output["loss"], **output["parts"]}.items():
             self._sums[name] = self._sums.get(name, 0.0) + value.detach().double()
         self._iterations += 1

@@ -43,7 +43,7 @@ def test_a_record_comes_back_as_it_was(tmp_path):
     write_findings(random_findings(datalist["test"]), tmp_path / "f.json")
     made = evaluate_files(tmp_path, "test", tmp_path / "f.json", tmp_path / "out", QUICK).record
     read = read_record(tmp_path / "out")
-    assert list(read.pair_ids) == list(made.pair_ids)
+    assert list(read.pair_keys) == list(made.pair_keys)
     for iou in (0.2, 0.5):
         np.testing.assert_array_equal(read.curves[iou].found_at, made.curves[iou].found_at)
         np.testing.assert_array_equal(read.curves[iou].false_positives, made.curves[iou].false_positives)
@@ -99,7 +99,7 @@ def test_runs_on_other_pairs_lesions_or_settings_are_refused(runs, tmp_path):
     strict = evaluated(tmp_path, "strict", settings=EvaluationSettings(resamples=50, count_duplicates=True))
     elsewhere = evaluated(tmp_path, "elsewhere", settings=EvaluationSettings(ious=(0.3,), resamples=50))
     for run, words in (
-        (fewer, "weak and fewer: pair 'pair 50' is in one of them only"),
+        (fewer, "pairs are in one of them only"),
         (moved, "weak and moved: the same pairs, but other patients, views or lesions"),
         (strict, "weak was evaluated with count_duplicates False, strict with True"),
         (elsewhere, "different IoU thresholds"),

@@ -1,5 +1,9 @@
 """Two processes with half a batch each learn what one process with the whole batch learns."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 from torch import distributed, multiprocessing
@@ -79,3 +83,40 @@ def test_the_mean_of_two_processes_is_the_loss_of_one(tmp_path):
 
 def test_a_count_is_at_least_one():
     assert [mean_count(count, torch.zeros(1)).item() for count in (0, 1, 5)] == [1.0, 1.0, 5.0]
+
+
+LEAVES_AND_ENDS = """
+import atexit, sys
+from pathlib import Path
+
+import torch
+
+def tell_threads():
+    names = [file.read_text().strip() for file in Path("/proc/self/task").glob("*/comm")]
+    print("threads:", *names, flush=True)
+
+atexit.register(tell_threads)  # the first to be registered is the last to be called
+
+from clnet.training.processes import join_processes, leave_processes
+
+def work():
+    join_processes()
+    network = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
+    network.itself = [network]
+    network(torch.ones(2, 4)).sum().backward()
+    leave_processes()
+
+work()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are listed by Linux alone")
+def test_no_thread_of_gloo_outlives_the_work(tmp_path):
+    # One that does can abort the process while Python ends.
+    script = tmp_path / "script.py"
+    script.write_text(LEAVES_AND_ENDS)
+    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    done = subprocess.run([*start, str(script)], capture_output=True, text=True, check=True, timeout=100)
+    assert done.stdout.count("threads: python") == 2
+    assert "gloo" not in done.stdout

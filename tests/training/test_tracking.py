@@ -250,9 +250,9 @@ def test_names_and_settings_take_the_form_that_mlflow_takes():
 
 def test_the_environment_names_the_server_unless_the_config_does(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://user:word@host:5000")
-    assert Tracking(tmp_path).tracking_uri == "http://user:word@host:5000"
-    assert Tracking(tmp_path).where_to_look == "http://***@host:5000"
-    assert Tracking(tmp_path, tracking_uri="sqlite:///x.db").tracking_uri == "sqlite:///x.db"
+    assert Tracking(tmp_path).store.uri == "http://user:word@host:5000"
+    assert Tracking(tmp_path).store.where_to_look == "http://***@host:5000"
+    assert Tracking(tmp_path, tracking_uri="sqlite:///x.db").store.uri == "sqlite:///x.db"
 
 
 def free_port():

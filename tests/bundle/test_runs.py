@@ -1,0 +1,99 @@
+"""Train two variants, evaluate both, infer, and compare them in MLflow: what a person does first."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from bundle_runs import ROOT, environment, run
+from mlflow import MlflowClient
+from PIL import Image
+
+VARIANTS = ("clnet", "deformable_detr")
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory):
+    """The output folder after a training and an evaluation of each variant, and an inference."""
+    folder = tmp_path_factory.mktemp("runs")
+    for variant in VARIANTS:
+        names = () if variant == "clnet" else (variant,)
+        run("training", *names, output_dir=folder, max_epochs=2)
+        weights = folder / f"{variant}-seed0" / "model.pt"
+        run("evaluating", *names, "evaluate", output_dir=folder, weights=weights)
+    run("inferring", "inference", output_dir=folder, weights=folder / "clnet-seed0" / "model.pt")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def mlflow_runs(output):
+    """The runs in MLflow by their names."""
+    client = MlflowClient(f"sqlite:///{output}/mlflow.db")
+    found = client.search_runs([client.get_experiment_by_name("clnet").experiment_id])
+    return {run.info.run_name: run for run in found}
+
+
+@pytest.mark.slow
+def test_runs_of_one_output_dir_share_a_store_under_names_that_tell_them_apart(mlflow_runs):
+    assert set(mlflow_runs) == {f"{variant}-seed0" for variant in VARIANTS} | {
+        f"evaluate-{variant}" for variant in VARIANTS
+    }
+    assert {run.data.tags["variant"] for run in mlflow_runs.values()} == set(VARIANTS)
+    assert all(run.info.status == "FINISHED" for run in mlflow_runs.values())
+
+
+@pytest.mark.slow
+def test_the_best_validation_is_drawn_and_sent(output, mlflow_runs):
+    sent = output / "mlartifacts" / mlflow_runs["clnet-seed0"].info.run_id / "artifacts"
+    for name in ("froc.png", "examples.png"):
+        assert (sent / name).read_bytes() == (output / "clnet-seed0" / name).read_bytes()
+        with Image.open(sent / name) as picture:
+            assert min(picture.size) > 300
+
+
+@pytest.mark.slow
+def test_an_evaluation_is_a_run_with_the_numbers_of_its_metrics_file(output, mlflow_runs):
+    evaluation = mlflow_runs["evaluate-clnet"]
+    metrics = json.loads((output / "evaluate-clnet" / "metrics.json").read_text())
+    recall = metrics["detection"]["iou=0.5"]["recall"]["4"]["value"]
+    assert evaluation.data.metrics["test/recall_iou0.5_fpi4"] == recall
+    assert evaluation.data.params["section"] == "test"
+    sent = output / "mlartifacts" / evaluation.info.run_id / "artifacts"
+    datalist = json.loads((output / "phantom" / "datalist.json").read_text())
+    for file in sent.rglob("*"):
+        assert file.is_dir() or not any(
+            pair["pair_id"].encode() in file.read_bytes() for pair in datalist["test"]
+        ), file
+
+
+@pytest.mark.slow
+def test_two_runs_of_mlflow_are_compared_by_one_command(output, mlflow_runs, tmp_path):
+    runs = [f"mlflow:{mlflow_runs[f'evaluate-{variant}'].info.run_id}" for variant in reversed(VARIANTS)]
+    options = ["--out", tmp_path, "--resamples", "20", "--tracking-uri", f"sqlite:///{output}/mlflow.db"]
+    subprocess.run(
+        [sys.executable, "-m", "clnet.cli", "compare", *runs, *options],
+        check=True,
+        capture_output=True,
+        cwd=ROOT,
+        env=environment(),
+    )
+    assert json.loads((tmp_path / "comparison.json").read_text())["reference"] == runs[0]
+
+
+@pytest.mark.slow
+def test_inference_finds_what_evaluation_found(output):
+    findings = [
+        json.loads((output / name / "findings.json").read_text())["pairs"]
+        for name in ("inference", "evaluate-clnet")
+    ]
+    assert findings[0] == findings[1]
+
+
+@pytest.mark.slow
+def test_the_tracking_of_monai_itself_works_too(tmp_path):
+    run("training", output_dir=tmp_path, max_epochs=1, tracking="mlflow")
+    client = MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
+    (theirs,) = client.search_runs([client.get_experiment_by_name("monai_experiment").experiment_id])
+    (ours,) = client.search_runs([client.get_experiment_by_name("clnet").experiment_id])
+    losses = client.get_metric_history(theirs.info.run_id, "train_loss")
+    assert losses[-1].value == pytest.approx(ours.data.metrics["epoch/loss"], rel=0.5)

@@ -1,0 +1,55 @@
+"""Detections and links become lesions."""
+
+import numpy as np
+
+from clnet.inference.findings import Detections, Link, PairFindings
+from clnet.inference.lesions import Lesion, find_lesions_of_pair
+
+
+def detections(*scores):
+    return Detections(np.tile([0.0, 0, 10, 10], (len(scores), 1)), np.array(scores))
+
+
+def pair(cc, mlo, *links):
+    return PairFindings("p", detections(*cc), detections(*mlo), links)
+
+
+def test_linked_detections_are_one_lesion_with_the_higher_score():
+    found = find_lesions_of_pair(pair([0.7], [0.9], Link(0, 0, 0.8)), 0.5)
+    assert found == [Lesion(0, 0, 0.9, 0.8)]
+    assert found[0].is_linked
+
+
+def test_a_strong_partner_vouches_for_a_weak_detection():
+    assert find_lesions_of_pair(pair([0.7], [0.1], Link(0, 0, 0.8)), 0.5) == [Lesion(0, 0, 0.7, 0.8)]
+    assert find_lesions_of_pair(pair([0.4], [0.1], Link(0, 0, 0.8)), 0.5) == []
+
+
+def test_detections_without_a_link_stand_alone():
+    found = find_lesions_of_pair(pair([0.7, 0.2], [0.6]), 0.5)
+    assert found == [Lesion(0, None, 0.7, None), Lesion(None, 0, 0.6, None)]
+    assert not found[0].is_linked
+
+
+def test_a_link_to_the_dustbin_says_how_sure_it_is_that_the_other_view_shows_nothing():
+    found = find_lesions_of_pair(pair([0.7], [0.6], Link(0, None, 0.9), Link(None, 0, 0.3)), 0.5)
+    assert found == [Lesion(0, None, 0.7, 0.9), Lesion(None, 0, 0.6, None)]
+
+
+def test_a_detection_joins_one_lesion_only_that_of_its_surest_link():
+    links = Link(0, 0, 0.6), Link(0, 1, 0.9), Link(1, 1, 0.8)
+    assert find_lesions_of_pair(pair([0.9, 0.8], [0.7, 0.6], *links), 0.5) == [
+        Lesion(0, 1, 0.9, 0.9),
+        Lesion(1, None, 0.8, None),
+        Lesion(None, 0, 0.7, None),
+    ]
+
+
+def test_an_unsure_link_is_none():
+    assert len(find_lesions_of_pair(pair([0.9], [0.8], Link(0, 0, 0.4)), 0.5)) == 2
+    assert len(find_lesions_of_pair(pair([0.9], [0.8], Link(0, 0, 0.4)), 0.5, min_link_score=0.3)) == 1
+
+
+def test_a_missing_view_has_no_lesions():
+    alone = PairFindings("p", cc=detections(0.9), links=(Link(0, None, 0.7),))
+    assert find_lesions_of_pair(alone, 0.5) == [Lesion(0, None, 0.9, 0.7)]
