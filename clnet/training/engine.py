@@ -32,9 +32,9 @@ class EngineLoss(nn.Module):
 class LossParts:
     """Puts the loss and its parts into ``engine.state.output``, where other handlers find them.
 
-    The output is a list with one dictionary, ``loss`` and ``parts``: MONAI's own handlers look for the loss in
-    the first entry of a list. What the trainer does not need after an iteration (images, predictions) is dropped from the output there,
-    so that it does not stay in memory.
+    The output is a list with one dictionary, ``loss`` and ``parts``: MONAI's own handlers look for the loss
+    in the first entry of a list. What the trainer does not need after an iteration (images, predictions) is
+    dropped from the output there, so that it does not stay in memory.
     """
 
     def __init__(self, loss: EngineLoss) -> None:
