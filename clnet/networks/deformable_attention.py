@@ -7,6 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from clnet.networks.attention_path import takes_fused_path
+from clnet.networks.fused_attention import fused_attention
+
 Shapes = Sequence[tuple[int, int]]
 """(rows, columns) of each feature level."""
 
@@ -14,7 +17,8 @@ Shapes = Sequence[tuple[int, int]]
 def deformable_attention(value: Tensor, shapes: Shapes, locations: Tensor, weights: Tensor) -> Tensor:
     """Sum the values that bilinear interpolation finds at the sampling locations, by weight.
 
-    The core of the operation: no parameters, plain tensors in and out. Outside a level the value is 0.
+    The core of the operation: no parameters, plain tensors in and out. Outside a level the value is 0. This
+    is the reference, which runs everywhere and exports; `fused_attention` does the same on CPU, much faster.
 
     Args:
         value: [B, S, heads, C], the features of all levels, flattened row by row, level after level.
@@ -93,16 +97,22 @@ class DeformableAttention(nn.Module):
         value = self.value_projection(tokens)
         if padding is not None:
             # After the projection: its bias would otherwise speak for places that do not exist.
-            value = value.masked_fill(padding[..., None], 0.0)
+            value = value.masked_fill_(padding[..., None], 0.0)
         value = value.view(batch, -1, self.heads, value.shape[-1] // self.heads)
         offsets = self.sampling_offsets(query).view(batch, queries, self.heads, self.levels, self.points, 2)
         weights = self.attention_weights(query).view(batch, queries, self.heads, self.levels * self.points)
         weights = weights.softmax(-1).view(batch, queries, self.heads, self.levels, self.points)
 
-        centre = references[:, :, None, :, None, :2]
-        if references.shape[-1] == 2:
-            sizes = query.new_tensor([(columns, rows) for rows, columns in shapes])  # [L, 2], x first
-            locations = centre + offsets / sizes[:, None]
+        # From here on, places count in cells of each level's map, x first.
+        sizes = query.new_tensor([(columns, rows) for rows, columns in shapes])  # [L, 2]
+        centres = references[..., :2] * sizes - 0.5
+        if references.shape[-1] == 4:
+            steps = references[..., 2:] * sizes * (0.5 / self.points)
+            offsets = offsets * steps[:, :, None, :, None]
+        if takes_fused_path(value, centres, offsets, weights):
+            flat_shapes = [size for shape in shapes for size in shape]
+            read = fused_attention(value, flat_shapes, centres, offsets, weights)
         else:
-            locations = centre + offsets / self.points * references[:, :, None, :, None, 2:] * 0.5
-        return self.output_projection(deformable_attention(value, shapes, locations, weights))
+            locations = (centres[:, :, None, :, None] + offsets + 0.5) / sizes[:, None]
+            read = deformable_attention(value, shapes, locations, weights)
+        return self.output_projection(read)
