@@ -81,7 +81,11 @@ def report(evaluation: Path | None = None) -> None:
     from PIL import Image
 
     with tempfile.TemporaryDirectory() as temporary:
-        page = report_on_folder(evaluation) if evaluation else made_up_evaluation(Path(temporary)) / "report.html"
+        page = (
+            report_on_folder(evaluation)
+            if evaluation
+            else made_up_evaluation(Path(temporary)) / "report.html"
+        )
         with open_browser(Path(temporary) / "profile", size=(1400, 1000)) as browser:
             browser.get(page.resolve().as_uri())
             browser.save_screenshot(str(Path(temporary) / "top.png"))

@@ -76,7 +76,8 @@ def rightly_linked(
 
     Args:
         links: those that count.
-        under, in_both_views: see `linked_lesion`.
+        under: see `linked_lesion`.
+        in_both_views: see `linked_lesion`.
     """
     lesions = [linked_lesion(link, under, in_both_views) for link in links]
     return {lesion for lesion in lesions if lesion is not None}, lesions.count(None)

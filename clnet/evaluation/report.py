@@ -1,7 +1,8 @@
 """The page of an evaluation: one HTML file with everything in it, to be opened from anywhere.
 
-The page is the files of ``report_page`` beside this one, and data as JSON: one block with all numbers, and one
-for each pair of the viewer, which the page reads only when it shows the pair. It asks nothing of the network.
+The page is the files of ``report_page`` beside this one, and data as JSON: one block with all numbers, and
+one for each pair of the viewer, which the page reads only when it shows the pair. It asks nothing of the
+network.
 """
 
 import base64
@@ -36,6 +37,7 @@ MAX_PAIRS = 200
 """In the viewer, unless said otherwise. With pictures a pair takes some 30 to 80 kB."""
 PICTURE_SIDE = 640  # pixels of the longer side
 JPEG_QUALITY = 80
+MOST_THREADS = 8  # each holds a film of some hundred megabytes
 PAGE = Path(__file__).with_name("report_page")
 SCRIPTS = ("elements.js", "tables.js", "curve.js", "drawing.js", "viewer.js", "gallery.js", "page.js")
 
@@ -134,8 +136,10 @@ def _json_block(name: str, content: Any) -> str:
 def _pictures(pairs: Sequence[Pair]) -> Iterator[dict[str, Picture | None]]:
     """The pictures of each pair by view; None for an image that is not there or cannot be read."""
     views = [view for pair in pairs for view in pair.views.values()]
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        made = iter(tqdm(pool.map(_picture, views), "report", len(views), unit="image", disable=None, leave=False))
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, MOST_THREADS)) as pool:
+        made = iter(
+            tqdm(pool.map(_picture, views), "report", len(views), unit="image", disable=None, leave=False)
+        )
         for pair in pairs:
             yield {name: next(made) for name in VIEW_NAMES if name in pair.views}
 
@@ -149,4 +153,5 @@ def _picture(view: View) -> Picture | None:
     picture.thumbnail((PICTURE_SIDE, PICTURE_SIDE), Image.Resampling.LANCZOS)
     file = io.BytesIO()
     picture.save(file, "JPEG", quality=JPEG_QUALITY, optimize=True)
-    return Picture(*pixels.shape, base64.b64encode(file.getvalue()).decode("ascii"))
+    rows, columns = pixels.shape
+    return Picture(rows, columns, base64.b64encode(file.getvalue()).decode("ascii"))

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clnet.data.pair import VIEW_NAMES, Pair
-from clnet.evaluation.cohort import Cohort, gather
+from clnet.data.pair import VIEW_NAMES, Pair, View
+from clnet.evaluation.cohort import gather
 from clnet.evaluation.error_types import Error
-from clnet.evaluation.hits import DUPLICATE, FALSE_POSITIVE, find_hits, find_overlaps
+from clnet.evaluation.hits import DUPLICATE, FALSE_POSITIVE, ImageResult, find_hits, find_overlaps
 from clnet.evaluation.links import lesion_under, linked_lesion
-from clnet.inference.findings import Findings, Link
+from clnet.inference.findings import Findings
 
 MISSED = ("found_in_one_view", "missed_in_both_views", "missed_in_its_only_view")
 """The errors that weigh most."""
@@ -66,44 +66,47 @@ def shown_pairs(
     """
     cohort = gather([pairs[number] for number in numbers], findings)
     hits = find_hits(find_overlaps(cohort.results), iou)
-    ends = np.cumsum([len(result.scores) for result in cohort.results])[:-1]
-    outcomes = np.split(hits.lesion, ends)
     under = lesion_under(cohort, hits.overlaps, iou)
     in_both_views = cohort.in_both_views
     lesions_of = cohort.lesions_of_pairs()
-    images: list[dict[str, int]] = [{} for _ in numbers]
-    for image, (place, view) in enumerate(zip(cohort.image_pair, cohort.image_view, strict=True)):
-        images[place][VIEW_NAMES[view]] = image
+    outcomes = np.split(hits.lesion, np.cumsum([len(result.scores) for result in cohort.results])[:-1])
+    seen: list[dict[str, tuple[ImageResult, NDArray[np.int64]]]] = [{} for _ in numbers]
+    images = zip(cohort.image_pair, cohort.image_view, cohort.results, outcomes, strict=True)
+    for place, view, result, outcome in images:
+        seen[place][VIEW_NAMES[view]] = result, outcome
     errors_of: dict[str, list[Error]] = {}
     for error in errors:
         errors_of.setdefault(error.pair_id, []).append(error)
 
     for place, (pair, found) in enumerate(zip(cohort.pairs, cohort.findings, strict=True)):
         number_of = {cohort.lesion_ids[lesion]: n for n, lesion in enumerate(lesions_of[place], start=1)}
-
-        def is_right(link: Link, pair: Pair = pair, place: int = place) -> bool | None:
-            if len(pair.views) < len(VIEW_NAMES):
-                return None
-            return linked_lesion(link, under[place], in_both_views) is not None
-
+        is_question = len(pair.views) == len(VIEW_NAMES)
         yield {
             "number": numbers[place] + 1,
             "laterality": pair.laterality,
             "views": {
-                name: _view(cohort, pair, name, number_of, images[place][name], outcomes)
-                if name in pair.views
-                else None
+                name: _view(pair.views[name], *seen[place][name], number_of) if name in pair.views else None
                 for name in VIEW_NAMES
             },
-            "links": [{**asdict(link), "attention": _weights(link), "right": is_right(link)} for link in found.links],
+            "links": [
+                {
+                    "cc": link.cc,
+                    "mlo": link.mlo,
+                    "score": link.score,
+                    "attention": link.attention and link.attention._asdict(),
+                    "right": linked_lesion(link, under[place], in_both_views) is not None
+                    if is_question
+                    else None,
+                }
+                for link in found.links
+            ],
             "errors": [_error(error, number_of) for error in errors_of.get(pair.pair_id, ())],
         }
 
 
 def _view(
-    cohort: Cohort, pair: Pair, name: str, number_of: dict[str, int], image: int, outcomes: list[NDArray[np.int64]]
+    view: View, result: ImageResult, outcomes: NDArray[np.int64], number_of: dict[str, int]
 ) -> dict[str, Any]:
-    view, result = pair.views[name], cohort.results[image]
     size = view.size
     if size is None:  # until the picture tells: as far as the boxes reach
         corners = np.concatenate([np.ones((1, 4)), result.boxes, result.lesions]).max(0)
@@ -119,13 +122,9 @@ def _view(
         "scores": result.scores.tolist(),
         "outcomes": [
             {FALSE_POSITIVE: "false_positive", DUPLICATE: "duplicate"}.get(outcome, "hit")
-            for outcome in outcomes[image].tolist()
+            for outcome in outcomes.tolist()
         ],
     }
-
-
-def _weights(link: Link) -> dict[str, Any] | None:
-    return None if link.attention is None else link.attention._asdict()
 
 
 def _error(error: Error, number_of: dict[str, int]) -> dict[str, Any]:

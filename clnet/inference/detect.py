@@ -63,7 +63,9 @@ def find_lesions(
             )
             for view, name in enumerate(VIEW_NAMES)
         }
-        kept_in = [kept[index, view] if views[name] else kept.new_empty(0) for view, name in enumerate(VIEW_NAMES)]
+        kept_in = [
+            kept[index, view] if views[name] else kept.new_empty(0) for view, name in enumerate(VIEW_NAMES)
+        ]
         seen = None if attention is None else _attention_of_pair(attention[index], kept_in)
         pair_links = _links_of_pair(links, index, _places(kept_in), seen) if links else ()
         findings.append(PairFindings(pair_id, views["cc"], views["mlo"], pair_links))

@@ -151,7 +151,8 @@ class PairFindings:
             if outside.any():
                 index = int(outside.argmax())
                 raise FindingsError(
-                    f"{where}: attention in {view}[{index}] is {weights[index]}; a weight from 0 to 1 is expected"
+                    f"{where}: attention, {view}[{index}] is {weights[index]}; "
+                    "a weight from 0 to 1 is expected"
                 )
 
     @property

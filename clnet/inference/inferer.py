@@ -1,9 +1,10 @@
 """How the workflows call the network."""
 
+from collections.abc import Callable
 from typing import Any
 
 from monai.inferers.inferer import SimpleInferer
-from torch import Tensor, nn
+from torch import Tensor
 
 
 class LinkInferer(SimpleInferer):
@@ -17,7 +18,7 @@ class LinkInferer(SimpleInferer):
         super().__init__()
         self.attention = attention
 
-    def __call__(self, inputs: Tensor, network: nn.Module, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, inputs: Tensor, network: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """The outputs of the network for images [B, 2, H, W]."""
         if self.attention and getattr(network, "linker", None) is not None:
             kwargs["return_attention"] = True

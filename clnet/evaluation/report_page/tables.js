@@ -56,7 +56,7 @@ function recallTable(report) {
     });
     return groupBody(overlap(key), rates.length + 1, rows);
   });
-  const head = [columnHead("Found", ""), ...rates.map((rate) => columnHead(`R@${rate}`))];
+  const head = [columnHead("Unit", ""), ...rates.map((rate) => columnHead(`R@${rate}`))];
   byId("recall-table").append(table("R@t: recall in % at t false positives per image; below it the 95% interval", head, ...bodies));
 }
 
@@ -72,7 +72,7 @@ function linksTable(report) {
       html("tr", { class: row === "all" ? "main" : null }, rowHead(name), count(rows[row].counts.lesions),
         count(rows[row].counts.right), count(rows[row].counts.wrong), Object.keys(measures).map((measure) => share(rows[row][measure])))),
     ));
-  const head = [columnHead("In", ""), ...["Lesions", "Right", "Wrong", ...Object.values(measures)].map((words) => columnHead(words))];
+  const head = [columnHead("Where", ""), ...["Lesions", "Right", "Wrong", ...Object.values(measures)].map((words) => columnHead(words))];
   byId("links-table").append(table(`Links of score ≥ ${report.settings.link_score}, in breasts with both views; % with 95% interval`, head, ...bodies));
 }
 
