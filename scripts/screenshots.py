@@ -8,8 +8,10 @@ chromium-driver, and Python's selenium.
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from clnet.data.datalist import read_datalist
 from clnet.data.pair import Pair
@@ -20,6 +22,7 @@ from clnet.inference.findings import Attention, Detections, Findings, Link, Pair
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "evaluation"))
 CANDIDATES = 12  # detections in a view
+GAP = 8  # pixels between two screens
 
 
 def made_up_findings(pairs: tuple[Pair, ...], rng: np.random.Generator) -> Findings:
@@ -28,32 +31,27 @@ def made_up_findings(pairs: tuple[Pair, ...], rng: np.random.Generator) -> Findi
 
 
 def _found(pair: Pair, rng: np.random.Generator) -> PairFindings:
-    boxes: dict[str, list[list[float]]] = {"cc": [], "mlo": []}
-    scores: dict[str, list[float]] = {"cc": [], "mlo": []}
-    ends: dict[str, dict[str, int]] = {}
+    """Most lesions with a box near theirs, the tissue that looks like one, and what nobody believes."""
+    boxes: dict[str, list[list[float]]] = {}
+    logits: dict[str, list[float]] = {}
+    found: dict[str, dict[str, int]] = {}
     for name, view in pair.views.items():
-        for box, lesion_id in zip(view.boxes.tolist(), view.lesion_ids, strict=True):
-            if rng.random() < 0.12:
-                continue
-            side = box[2] - box[0]
-            ends.setdefault(lesion_id, {})[name] = len(scores[name])
-            boxes[name].append((np.array(box) + rng.normal(0, 0.06 * side, 4)).tolist())
-            scores[name].append(float(1 / (1 + np.exp(-rng.normal(1.6, 1.2)))))
+        kept = [n for n in range(len(view.boxes)) if rng.random() < 0.9]
+        for index, n in enumerate(kept):
+            found.setdefault(view.lesion_ids[n], {})[name] = index
+        side = view.boxes[kept, 2:3] - view.boxes[kept, :1]
+        boxes[name] = (view.boxes[kept] + rng.normal(0, 0.13, (len(kept), 4)) * side).tolist()
+        logits[name] = rng.normal(2, 1.4, len(kept)).tolist()
         mimics = pair.attributes["mimics"][name]
-        while len(scores[name]) < CANDIDATES:
-            if mimics and rng.random() < 0.3:
-                corner, size = np.array(mimics[0][:2]), np.array(mimics[0][2:]) - mimics[0][:2]
-                mimics, score = mimics[1:], rng.normal(-0.6, 1.2)
-            else:
-                corner, size, score = rng.uniform(30, 150, 2), rng.uniform(12, 34, 2), rng.normal(-3.6, 1.0)
-            boxes[name].append([*corner, *(corner + size)])
-            scores[name].append(float(1 / (1 + np.exp(-score))))
-    links = [
-        _link(seen.get("cc"), seen.get("mlo"), float(rng.uniform(0.55, 0.98)), rng) for seen in ends.values()
-    ]
-    wrong = [int(rng.integers(len(ends), CANDIDATES)) for _ in range(2)]
-    links.append(_link(wrong[0], wrong[1], float(rng.uniform(0.05, 0.6)), rng))
-    views = {name: Detections(boxes[name], scores[name]) for name in boxes}
+        boxes[name] += mimics
+        logits[name] += rng.normal(-1.2, 1.3, len(mimics)).tolist()
+        while len(boxes[name]) < CANDIDATES:
+            corner = rng.uniform((20, 90), (90, 200)) + ((0, 0) if pair.laterality == "L" else (80, 0))
+            boxes[name].append([*corner, *(corner + rng.uniform(12, 34, 2))])
+            logits[name].append(rng.normal(-4, 1))
+    links = [_link(ends.get("cc"), ends.get("mlo"), rng.uniform(0.6, 1), rng) for ends in found.values()]
+    links.append(_link(*map(int, rng.integers(len(found), CANDIDATES, 2)), rng.uniform(0.1, 0.6), rng))
+    views = {name: Detections(boxes[name], 1 / (1 + np.exp(-np.array(logits[name])))) for name in pair.views}
     return PairFindings(pair.pair_id, **views, links=tuple(links))
 
 
@@ -63,7 +61,7 @@ def _link(cc: int | None, mlo: int | None, score: float, rng: np.random.Generato
         attended[CANDIDATES if index is None else index] += 0.55
         return tuple(np.round(attended, 3).tolist())
 
-    return Link(cc, mlo, score, Attention(weights(cc), weights(mlo)))
+    return Link(cc, mlo, float(score), Attention(weights(cc), weights(mlo)))
 
 
 def made_up_evaluation(folder: Path) -> Path:
@@ -76,30 +74,34 @@ def made_up_evaluation(folder: Path) -> Path:
 
 
 def report(evaluation: Path | None = None) -> None:
-    """docs/images/report.png: the report with a link held, two screens of it one above the other."""
+    """docs/images/report.png: the head of the page, and below it the viewer with a link held."""
     from browser import open_browser
-    from PIL import Image
 
     with tempfile.TemporaryDirectory() as temporary:
-        page = (
-            report_on_folder(evaluation)
-            if evaluation
-            else made_up_evaluation(Path(temporary)) / "report.html"
-        )
-        with open_browser(Path(temporary) / "profile", size=(1400, 1000)) as browser:
+        folder = Path(temporary)
+        page = report_on_folder(evaluation) if evaluation else made_up_evaluation(folder) / "report.html"
+        with open_browser(folder / "profile", size=(1400, 1110)) as browser:
             browser.get(page.resolve().as_uri())
-            browser.save_screenshot(str(Path(temporary) / "top.png"))
-            browser.execute_script(
-                "document.documentElement.style.scrollBehavior = 'auto';"
-                "document.getElementById('viewer').scrollIntoView()"
-            )
-            browser.find_element("css selector", "#pair-links button").click()
-            browser.save_screenshot(str(Path(temporary) / "viewer.png"))
-        screens = [Image.open(Path(temporary) / name).convert("RGB") for name in ("top.png", "viewer.png")]
-        sheet = Image.new("RGB", (screens[0].width, sum(screen.height for screen in screens)))
-        sheet.paste(screens[0], (0, 0))
-        sheet.paste(screens[1], (0, screens[0].height))
-        sheet.quantize(160).save(ROOT / "docs" / "images" / "report.png", optimize=True)
+            browser.save_screenshot(str(folder / "head.png"))
+            browser.execute_script("document.getElementById('viewer').scrollIntoView()")
+            _hold_a_link(browser)
+            browser.save_screenshot(str(folder / "viewer.png"))
+        screens = [Image.open(folder / name).convert("RGB") for name in ("head.png", "viewer.png")]
+    width, height = screens[0].size
+    both = Image.new("RGB", (width, 2 * height + GAP), "#b9b6b0")
+    for place, screen in enumerate(screens):
+        both.paste(screen, (0, place * (height + GAP)))
+    both.save(ROOT / "docs" / "images" / "report.png", optimize=True)
+
+
+def _hold_a_link(browser: Any) -> None:
+    """Go to the first pair whose surest link is right, and choose it; stay at the last if there is none."""
+    while browser.find_element("id", "next").is_enabled():
+        links = browser.find_elements("css selector", "#pair-links li")
+        if links and "right" in links[0].text and "dustbin" not in links[0].text:
+            break
+        browser.find_element("id", "next").click()
+    browser.find_element("css selector", "body").send_keys("l")
 
 
 if __name__ == "__main__":

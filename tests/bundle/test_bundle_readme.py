@@ -54,7 +54,7 @@ def test_what_train_yaml_names_as_worth_changing_is_in_the_tables():
 
 
 def test_every_option_in_the_tables_exists():
-    files = [str(CONFIGS / name) for name in ("train.yaml", "inference.yaml")]
+    files = [str(CONFIGS / name) for name in ("train.yaml", "evaluate.yaml", "inference.yaml")]
     parser = ConfigParser(ConfigParser.load_config_files(files))
     assert [key for key in readme_options() if key not in parser] == []
     assert readme_options()["section"] == as_shown(parser["section"])

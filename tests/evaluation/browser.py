@@ -36,6 +36,7 @@ def open_browser(profile: Path, size: tuple[int, int] = (1400, 1000)) -> Iterato
         "--disable-sync",
         "--disable-dev-shm-usage",
         "--hide-scrollbars",
+        "--force-prefers-reduced-motion",  # where a click scrolls to is where it clicks
         f"--window-size={size[0]},{size[1]}",
         f"--user-data-dir={profile}",
     ):

@@ -3,37 +3,45 @@
 
 const EXAMPLES = 6;
 
+// Returns what shows a type. The first type with errors is shown when the gallery comes into sight, so that the
+// page opens without reading pictures for it.
 function makeGallery(report, open) {
-  // Pictures are read when the gallery is first seen, not when the page opens.
-  let wanted = null;
-  let seen = false;
+  const first = Object.keys(report.errors.counts).find((type) => report.errors.counts[type] > 0);
+  let chosen = null;
 
-  function show() {
-    const examples = report.shown.flatMap((shown, place) => shown.errors.map((error, number) => ({ error, number, place, pair: shown.number })))
-      .filter(({ error }) => error.type === wanted)
+  function choose(type) {
+    chosen = type;
+    const examples = report.shown
+      .flatMap((shown, place) => shown.errors.map((error, number) => ({ error, number, place, pair: shown.number })))
+      .filter(({ error }) => error.type === type)
       .sort((a, b) => (b.error.score ?? Infinity) - (a.error.score ?? Infinity) || a.place - b.place);
-    const total = report.errors.counts[wanted];
-    byId("gallery-title").textContent = spoken(wanted);
+    byId("gallery-title").textContent = spoken(type);
     byId("gallery").replaceChildren(...examples.slice(0, EXAMPLES).map((example) => card(report, example, open)));
-    byId("gallery-about").textContent = !examples.length ? "None of them is among the pairs shown."
-      : examples.length <= EXAMPLES && examples.length === total ? `All ${number(total)} of them.`
-        : `${number(Math.min(EXAMPLES, examples.length))} of ${number(total)}; the viewer, filtered by this type, has ${examples.length === total ? "all" : number(examples.length)}.`;
-    for (const button of byId("errors-table").querySelectorAll("button")) button.setAttribute("aria-pressed", button.dataset.type === wanted);
+    byId("gallery-about").textContent = galleryWords(examples.length, report.errors.counts[type]);
+    for (const button of byId("errors-table").querySelectorAll("button")) {
+      button.setAttribute("aria-pressed", button.dataset.type === type);
+    }
   }
 
-  const watcher = new IntersectionObserver((entries) => {
-    if (seen || !entries.some((entry) => entry.isIntersecting)) return;
-    seen = true;
-    if (wanted) show();
-  });
-  watcher.observe(byId("errors"));
-  window.addEventListener("beforeprint", () => wanted && show());
+  if (!first) {
+    byId("gallery-about").textContent = "No errors: there is nothing to show.";
+    return choose;
+  }
+  const chooseFirst = () => chosen ?? choose(first);
+  new IntersectionObserver((entries, watcher) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    watcher.disconnect();
+    chooseFirst();
+  }).observe(byId("errors"));
+  window.addEventListener("beforeprint", chooseFirst);
+  return choose;
+}
 
-  return function choose(type) {
-    wanted = type;
-    if (!type) byId("gallery-about").textContent = "No errors: there is nothing to show.";
-    else if (seen) show();
-  };
+function galleryWords(shown, total) {
+  if (!shown) return "None of them is among the pairs shown.";
+  if (shown === total && total <= EXAMPLES) return total === 1 ? "The only one." : `All ${number(total)} of them.`;
+  const more = shown === total ? "all" : number(shown);
+  return `${number(Math.min(EXAMPLES, shown))} of ${number(total)}; the viewer, filtered by this type, has ${more}.`;
 }
 
 function card(report, { error, number, place, pair }, open) {

@@ -39,9 +39,7 @@ function start() {
   frocCurve(report);
   linksTable(report);
   const open = makeViewer(report);
-  const choose = makeGallery(report, open);
-  errorsTable(report, choose);
-  choose(Object.keys(report.errors.counts).find((type) => report.errors.counts[type] > 0) ?? null);
+  errorsTable(report, makeGallery(report, open));
   subgroupsTable(report);
   reading(report);
 }
