@@ -17,7 +17,7 @@ from clnet.evaluation.error_types import Error
 from clnet.evaluation.figure import draw_froc
 from clnet.evaluation.froc import RATES
 from clnet.evaluation.metrics import SCHEMA_VERSION, Evaluation, EvaluationSettings, evaluate
-from clnet.evaluation.record import write_record
+from clnet.evaluation.record import read_record, write_record
 from clnet.evaluation.report import MAX_PAIRS, write_report
 from clnet.inference.findings import read_findings
 
@@ -90,6 +90,10 @@ def report_on_folder(folder: str | Path, max_pairs: int = MAX_PAIRS) -> Path:
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise FolderError(f"{path}: no errors of an evaluation ({error!r}); evaluate again") from error
     pairs = read_datalist(datalist)[metrics["data"]["section"]]
+    record = read_record(folder)
+    boxes = sum(len(view.boxes) for pair in pairs for view in pair.views.values())
+    if [pair.pair_id for pair in pairs] != record.pair_ids.tolist() or boxes != len(record.box_image):
+        raise FolderError(f"{datalist}: holds other pairs or boxes than were evaluated; evaluate again")
     return write_report(folder, metrics, errors, pairs, read_findings(findings), max_pairs)
 
 

@@ -34,12 +34,21 @@ from clnet.inference.findings import Findings
 
 FILE_NAME = "report.html"
 MAX_PAIRS = 200
-"""In the viewer, unless said otherwise. With pictures a pair takes some 30 to 80 kB."""
-PICTURE_SIDE = 640  # pixels of the longer side
+"""In the viewer, unless said otherwise. A pair of films takes some 50 kB."""
+PICTURE_SIDE = 800  # pixels of the longer side
 JPEG_QUALITY = 80
 MOST_THREADS = 8  # each holds a film of some hundred megabytes
 PAGE = Path(__file__).with_name("report_page")
-SCRIPTS = ("elements.js", "tables.js", "curve.js", "drawing.js", "viewer.js", "gallery.js", "page.js")
+SCRIPTS = (
+    "elements.js",
+    "tables.js",
+    "curve.js",
+    "drawing.js",
+    "facts.js",
+    "viewer.js",
+    "gallery.js",
+    "page.js",
+)
 
 
 class ReportError(ClnetError):
@@ -87,31 +96,42 @@ def write_report(
                 view["rows"], view["columns"] = picture.rows, picture.columns
     path = folder / FILE_NAME
     unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text(_page(_overview(metrics, shown, len(pairs)), shown), encoding="utf-8")
+    unfinished.write_text(_page(_overview(metrics, pairs, shown), shown), encoding="utf-8")
     unfinished.replace(path)
     return path
 
 
-def _overview(metrics: Mapping[str, Any], shown: Sequence[Mapping[str, Any]], pairs: int) -> dict[str, Any]:
+def _overview(
+    metrics: Mapping[str, Any], pairs: Sequence[Pair], shown: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """All that the page tells before a pair is shown."""
     views = [view for pair in shown for view in pair["views"].values() if view]
     scores = np.array([score for view in views for score in view["scores"]])
-    kept = ("model", "settings", "counts", "detection", "links", "errors", "subgroups")
+    kept = ("settings", "counts", "detection", "links", "errors", "subgroups")
     return {
+        "model": _without_ids(metrics["model"], pairs),
+        "data": {"name": _without_ids(metrics["data"]["name"], pairs), "section": metrics["data"]["section"]},
         **{name: metrics[name] for name in kept},
-        "data": {name: metrics["data"][name] for name in ("name", "section")},
         "version": __version__,
         "rates": RATES,
         "units": UNIT_NAMES,
         "error_types": ERROR_TYPES,
         "viewer": {
-            "pairs": pairs,
+            "pairs": len(pairs),
             "views": len(views),
             "pictures": sum(view["picture"] is not None for view in views),
             "score_range": [float(scores.min()), float(scores.max())] if len(scores) else [0.0, 1.0],
         },
         "shown": [{name: pair[name] for name in ("number", "laterality", "errors")} for pair in shown],
     }
+
+
+def _without_ids(text: str, pairs: Sequence[Pair]) -> str:
+    """A text that somebody wrote, without the ids of these pairs and patients in it."""
+    ids = {name for pair in pairs for name in (pair.pair_id, pair.patient_id) if name in text}
+    for name in sorted(ids, key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "…", text)
+    return text
 
 
 def _page(overview: Mapping[str, Any], shown: Sequence[Mapping[str, Any]]) -> str:

@@ -2,8 +2,8 @@
 
 The groups are those of the pair (laterality, and each attribute of the datalist that is a text, a number or
 a truth value), of the lesion (the entries of ``attributes["lesions"]``, whether it is seen in one view or
-in both, where its link stems from) and of the box (view, size). Measurements are cut into thirds. What only
-one or two pairs or lesions have in common is no subgroup: it says nothing, and it may point at a person.
+in both, where its link stems from) and of the box (view, size). Measurements are cut into thirds. What fewer
+than three patients have in common is no subgroup: it says nothing, and it may point at a person.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,15 +16,15 @@ from clnet.evaluation.cohort import Cohort
 
 MOST_VALUES = 8
 """Whole numbers with more values are cut into thirds; texts with more values are no groups but names."""
-LEAST_MEMBERS = 3
-"""Pairs, or lesions, in a subgroup."""
+LEAST_PATIENTS = 3
+"""In a subgroup."""
 
 Labels = list[str | None]
 
 
 def groups_of_pairs(cohort: Cohort) -> dict[str, Labels]:
     """Labels [P] of the pairs by the name of the grouping; None where unknown or too rare."""
-    return _informative(_labels_of_pairs(cohort), range(len(cohort.pairs)))
+    return _informative(_labels_of_pairs(cohort), cohort.pair_patient.tolist())
 
 
 def groups_of_boxes(cohort: Cohort) -> dict[str, Labels]:
@@ -51,7 +51,7 @@ def groups_of_boxes(cohort: Cohort) -> dict[str, Labels]:
         **{name: [labels[pair] for pair in box_pair] for name, labels in _labels_of_pairs(cohort).items()},
         **{name: _labels(values) for name, values in groups.items()},
     }
-    return _informative(labels, cohort.box_lesion.tolist())
+    return _informative(labels, cohort.pair_patient[box_pair].tolist())
 
 
 def _labels_of_pairs(cohort: Cohort) -> dict[str, Labels]:
@@ -70,21 +70,21 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     return {name: [row.get(name) for row in rows] for name in names}
 
 
-def _informative(groups: Mapping[str, Labels], member: Sequence[int]) -> dict[str, Labels]:
-    """The groupings that divide the set, without labels that too few members have.
+def _informative(groups: Mapping[str, Labels], patient: Sequence[int]) -> dict[str, Labels]:
+    """The groupings that divide the set, without labels that too few patients have.
 
     Args:
         groups: labels [n] by the name of the grouping.
-        member: [n] the pair or lesion that counts as one.
+        patient: [n] of each label.
     """
     informative = {}
     for name, labels in groups.items():
-        members: dict[str, set[int]] = {}
-        for label, number in zip(labels, member, strict=True):
+        patients: dict[str, set[int]] = {}
+        for label, number in zip(labels, patient, strict=True):
             if label is not None:
-                members.setdefault(label, set()).add(number)
-        kept = {label for label, those in members.items() if len(those) >= LEAST_MEMBERS}
-        if len(kept) >= 2 and len(members) <= MOST_VALUES:
+                patients.setdefault(label, set()).add(number)
+        kept = {label for label, those in patients.items() if len(those) >= LEAST_PATIENTS}
+        if len(kept) >= 2 and len(patients) <= MOST_VALUES:
             informative[name] = [label if label in kept else None for label in labels]
     return informative
 
@@ -93,7 +93,7 @@ def _labels(values: Sequence[Any]) -> Labels:
     known = [value for value in values if isinstance(value, str | int | float)]
     numbers = [value for value in known if not isinstance(value, str | bool)]
     # A grade (BI-RADS, subtlety) is a whole number that many share; other numbers are measurements.
-    is_grade = len(set(numbers)) <= min(MOST_VALUES, len(numbers) / LEAST_MEMBERS) and all(
+    is_grade = len(set(numbers)) <= min(MOST_VALUES, len(numbers) / LEAST_PATIENTS) and all(
         float(number).is_integer() for number in numbers
     )
     if len(numbers) < len(known) or is_grade:

@@ -77,7 +77,7 @@ def test_pictures_are_jpegs_in_the_page_no_larger_than_they_need_be(tmp_path):
     assert main(["report", str(folder)]) == 0
     views = pairs_by_number(page_of(folder))[1]["views"]
     assert (views["cc"]["rows"], views["cc"]["columns"]) == (10 * ROWS, 10 * COLUMNS)
-    for name, size in (("cc", (320, 640)), ("mlo", (COLUMNS, ROWS))):
+    for name, size in (("cc", (400, 800)), ("mlo", (COLUMNS, ROWS))):
         picture = Image.open(io.BytesIO(base64.b64decode(views[name]["picture"])))
         assert picture.format == "JPEG"
         assert picture.size == size
@@ -87,6 +87,11 @@ def test_no_patient_is_named(folder):
     page = page_of(folder)
     for words in IDENTITY:
         assert words not in page
+
+
+def test_an_id_in_the_name_of_the_model_is_left_out(tmp_path):
+    page = page_of(small_evaluation(tmp_path, model="tuned on DOE_JANE and DOE_JANE_L, not on ROE_RICHARDS"))
+    assert blocks(page)["overview"]["model"] == "tuned on … and …, not on ROE_RICHARDS"
 
 
 def test_a_page_asks_nothing_of_the_network(folder):
@@ -165,6 +170,9 @@ def test_what_a_report_cannot_be_made_of_is_named(tmp_path, capsys):
     assert main(["report", str(folder)]) == 2
     assert f"{folder / 'errors.json'}: no errors of an evaluation" in capsys.readouterr().err
     (folder / "errors.json").write_text("[]")
+    write_datalist(random_datalist(4), tmp_path / "e" / "data" / "datalist.json")
+    assert main(["report", str(folder)]) == 2
+    assert "other pairs or boxes than were evaluated" in capsys.readouterr().err
     (tmp_path / "e" / "data" / "datalist.json").unlink()
     assert main(["report", str(folder)]) == 2
     assert "datalist" in capsys.readouterr().err

@@ -85,6 +85,6 @@ def test_what_one_or_two_have_is_no_group():
     assert groups_of_pairs(cohort(*named)) == {}
 
 
-def test_the_views_of_one_lesion_are_not_two_members():
+def test_the_boxes_of_one_patient_are_not_several_patients():
     twins = [pair(2 * n, {"lesions": {"1": {"shape": "oval" if n < 2 else "round"}}}) for n in range(6)]
-    assert "shape" not in groups_of_boxes(cohort(*twins)), "four boxes, but two lesions are oval"
+    assert "shape" not in groups_of_boxes(cohort(*twins)), "four boxes, but two patients have an oval one"

@@ -7,8 +7,14 @@ function makeViewer(report) {
   const thresholdOf = (place) => (place === 0 ? floor : low + ((high - low) * place) / 200);
   const operating = report.errors.score_above ?? floor;
   const state = {
-    filter: "all", place: 0, threshold: operating, linkScore: report.settings.link_score,
-    truth: true, detections: true, link: null, error: null,
+    filter: "all",
+    place: 0,
+    threshold: operating,
+    linkScore: report.settings.link_score,
+    truth: true,
+    detections: true,
+    link: null,
+    error: null,
   };
   let pair = null;
 
@@ -16,10 +22,15 @@ function makeViewer(report) {
     all: ["all", () => true],
     any: ["with any error", (shown) => shown.errors.length > 0],
     none: ["without errors", (shown) => shown.errors.length === 0],
-    ...Object.fromEntries(Object.keys(report.error_types).map((type) =>
-      [type, [spoken(type), (shown) => shown.errors.some((error) => error.type === type)]])),
+    ...Object.fromEntries(
+      Object.keys(report.error_types).map((type) => [
+        type,
+        [spoken(type), (shown) => shown.errors.some((error) => error.type === type)],
+      ]),
+    ),
   };
-  const chosen = () => report.shown.map((_, place) => place).filter((place) => filters[state.filter][1](report.shown[place]));
+  const chosen = () =>
+    report.shown.map((_, place) => place).filter((place) => filters[state.filter][1](report.shown[place]));
 
   function change(changes) {
     Object.assign(state, changes);
@@ -33,22 +44,32 @@ function makeViewer(report) {
 
   function draw(places) {
     byId("filter").value = state.filter;
-    byId("position").textContent = pair ? `Pair ${pair.number} · ${state.place + 1} of ${places.length}` : "no pair";
+    byId("position").textContent = pair
+      ? `Pair ${pair.number} · ${state.place + 1} of ${places.length}`
+      : "no pair";
     byId("previous").disabled = state.place === 0;
     byId("next").disabled = state.place >= places.length - 1;
     byId("threshold").value = Math.round((200 * (state.threshold - low)) / (high - low || 1));
-    byId("threshold-value").textContent = state.threshold <= floor ? "all" : scoreText(state.threshold);
+    byId("threshold-value").textContent =
+      state.threshold <= floor ? "all" : `above ${scoreText(state.threshold)}`;
     byId("link-score").value = Math.round(100 * state.linkScore);
-    byId("link-score-value").textContent = state.linkScore.toFixed(2);
+    byId("link-score-value").textContent = `from ${state.linkScore.toFixed(2)}`;
     byId("show-truth").checked = state.truth;
     byId("show-detections").checked = state.detections;
-    for (const button of byId("rates").children) button.setAttribute("aria-pressed", Number(button.dataset.threshold) === state.threshold);
+    for (const button of byId("rates").children)
+      button.setAttribute("aria-pressed", Number(button.dataset.threshold) === state.threshold);
     if (!pair) {
       byId("picture").replaceChildren(html("p", { class: "note" }, "No pair is like that."));
       byId("facts").replaceChildren();
       return;
     }
-    byId("picture").replaceChildren(drawPair(pair, { ...state, labels: true, hold: (link) => change({ link: state.link === link ? null : link, error: null }) }));
+    byId("picture").replaceChildren(
+      drawPair(pair, {
+        ...state,
+        labels: true,
+        hold: (link) => change({ link: state.link === link ? null : link, error: null }),
+      }),
+    );
     byId("facts").replaceChildren(...pairFacts(report, pair, state, change));
   }
 
@@ -59,29 +80,51 @@ function makeViewer(report) {
     change({ threshold: thresholdOf(place), link: null });
   };
   const keys = {
-    ArrowRight: () => step(1), n: () => step(1), ArrowLeft: () => step(-1), p: () => step(-1),
-    "+": () => shift(2), "=": () => shift(2), "-": () => shift(-2), "−": () => shift(-2),
+    ArrowRight: () => step(1),
+    n: () => step(1),
+    ArrowLeft: () => step(-1),
+    p: () => step(-1),
+    "+": () => shift(2),
+    "=": () => shift(2),
+    "-": () => shift(-2),
+    "−": () => shift(-2),
     g: () => change({ truth: !state.truth }),
     d: () => change({ detections: !state.detections }),
-    l: () => pair && change({ link: turn(shownLinks(pair, { ...state, detections: true }), state.link), error: null, detections: true }),
+    l: () =>
+      pair &&
+      change({
+        link: turn(shownLinks(pair, { ...state, detections: true }), state.link),
+        error: null,
+        detections: true,
+      }),
     e: () => pair && change({ error: turn(pair.errors, state.error), link: null }),
     Escape: () => change({ link: null, error: null }),
   };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in keys)) return;
     // Arrows and letters belong to a control that uses them.
-    if (event.target.matches("select") || (event.key.startsWith("Arrow") && event.target.matches("input"))) return;
+    if (event.target.matches("select") || (event.key.startsWith("Arrow") && event.target.matches("input")))
+      return;
     event.preventDefault();
     keys[event.key]();
   });
 
-  byId("filter").append(...Object.entries(filters).map(([key, [name, keeps]]) =>
-    html("option", { value: key }, `${name} (${report.shown.filter(keeps).length})`)));
-  byId("filter").addEventListener("change", (event) => change({ filter: event.target.value, place: 0, link: null, error: null }));
+  byId("filter").append(
+    ...Object.entries(filters).map(([key, [name, keeps]]) =>
+      html("option", { value: key }, `${name} (${report.shown.filter(keeps).length})`),
+    ),
+  );
+  byId("filter").addEventListener("change", (event) =>
+    change({ filter: event.target.value, place: 0, link: null, error: null }),
+  );
   byId("previous").addEventListener("click", () => step(-1));
   byId("next").addEventListener("click", () => step(1));
-  byId("threshold").addEventListener("input", (event) => change({ threshold: thresholdOf(Number(event.target.value)), link: null }));
-  byId("link-score").addEventListener("input", (event) => change({ linkScore: Number(event.target.value) / 100, link: null }));
+  byId("threshold").addEventListener("input", (event) =>
+    change({ threshold: thresholdOf(Number(event.target.value)), link: null }),
+  );
+  byId("link-score").addEventListener("input", (event) =>
+    change({ linkScore: Number(event.target.value) / 100, link: null }),
+  );
   byId("show-truth").addEventListener("change", (event) => change({ truth: event.target.checked }));
   byId("show-detections").addEventListener("change", (event) => change({ detections: event.target.checked }));
   byId("rates").append(...rateButtons(report, floor, (threshold) => change({ threshold, link: null })));
@@ -101,70 +144,53 @@ function makeViewer(report) {
 
 function rateButtons(report, floor, set) {
   const [first] = Object.values(report.detection);
-  return report.rates.map((rate) => {
-    const threshold = first.score_above[rateName(rate)] ?? floor;
-    return html("button", { type: "button", "data-threshold": threshold, "aria-label": `${rate} false positives per image`, onclick: () => set(threshold) }, rateName(rate));
-  }).concat(html("span", {}, "FP/image"));
+  return report.rates
+    .map((rate) => {
+      const threshold = first.score_above[rateName(rate)] ?? floor;
+      return html(
+        "button",
+        {
+          type: "button",
+          "data-threshold": threshold,
+          "aria-label": `${rate} false positives per image`,
+          onclick: () => set(threshold),
+        },
+        rateName(rate),
+      );
+    })
+    .concat(html("span", {}, "FP/image"));
 }
 
 function viewerWords(report) {
   const { pairs, views, pictures } = report.viewer;
-  const which = report.shown.length < pairs
-    ? `${number(report.shown.length)} of ${plural(pairs, "pair")}, those with the worst errors first.`
-    : `${pairs === 1 ? "The one pair" : `All ${plural(pairs, "pair")}`}, the worst errors first.`;
+  const which =
+    report.shown.length < pairs
+      ? `${number(report.shown.length)} of ${plural(pairs, "pair")}, those with the worst errors first.`
+      : `${pairs === 1 ? "The one pair" : `All ${plural(pairs, "pair")}`}, the worst errors first.`;
   if (pictures === views) return which;
   return pictures === 0
     ? `${which} The images were not found, so the boxes are shown without them.`
     : `${which} ${number(views - pictures)} of ${plural(views, "image")} could not be read; there the boxes are shown alone.`;
 }
 
-// The panel beside the picture: errors and links to hold, and the attention of a held link.
-function pairFacts(report, pair, state, change) {
-  const links = [...shownLinks(pair, { ...state, detections: true })].sort((a, b) => b.score - a.score);
-  const holdable = (held, words, more, hold) => html("li", {},
-    html("button", { type: "button", class: "plain", "aria-pressed": String(held), onclick: hold }, words), html("small", {}, more));
-  const end = (name, index) => `${name.toUpperCase()} ${index === null ? "dustbin" : scoreText(pair.views[name].scores[index])}`;
-  return [
-    html("h3", {}, `Pair ${pair.number}`, html("small", {}, pair.laterality === "L" ? "left breast" : "right breast")),
-    html("h4", {}, `Errors at ${report.settings.operating_rate} FP/image`),
-    pair.errors.length
-      ? html("ul", { class: "holdables", id: "pair-errors" }, pair.errors.map((error) => holdable(state.error === error, spoken(error.type), errorWords(error), () =>
-          change({ error: state.error === error ? null : error, link: null }))))
-      : html("p", { class: "about" }, "none"),
-    html("h4", {}, "Links"),
-    links.length
-      ? html("ul", { class: "holdables", id: "pair-links" }, links.map((link) => holdable(state.link === link, `${end("cc", link.cc)} – ${end("mlo", link.mlo)}`,
-          `link ${scoreText(link.score)} ${link.right === null ? "" : link.right ? "✓ right" : "✗ wrong"}`, () => change({ link: state.link === link ? null : link, error: null }))))
-      : html("p", { class: "about" }, "none from this score on"),
-    ...(state.link ? attentionFacts(pair, state.link) : []),
-  ];
-}
-
-function errorWords(error) {
-  return [error.view?.toUpperCase(), error.lesion === null ? null : `lesion ${error.lesion}`, error.score === null ? null : `score ${scoreText(error.score)}`]
-    .filter(Boolean).join(" · ");
-}
-
-function attentionFacts(pair, link) {
-  if (!link.attention) return [html("p", { class: "about", id: "attention" }, "These findings do not say where the linker looked.")];
-  const bars = VIEWS.map((name) => {
-    const scores = pair.views[name]?.scores ?? [];
-    const weights = link.attention[name].map((weight, index) => ({ weight, name: index < scores.length ? `score ${scoreText(scores[index])}` : "dustbin", mine: index === link[name] }));
-    const most = weights.filter(({ weight, mine }) => weight >= 0.005 || mine).sort((a, b) => b.weight - a.weight).slice(0, 6);
-    return html("div", {}, html("h5", {}, name.toUpperCase()), html("dl", { class: "weights" }, most.map((entry) => [
-      html("dt", {}, entry.name),
-      html("dd", {}, html("div", { class: "track" }, html("div", { style: `width:${100 * entry.weight}%` })), html("span", {}, entry.weight.toFixed(2))),
-    ])));
-  });
-  return [html("div", { id: "attention", class: "attention" }, html("h4", {}, "Where the linker looked"), html("div", { class: "two" }, bars),
-    html("p", { class: "about" }, "Attention of the link query on the detections of each view and on the dustbin."))];
-}
-
 function legend() {
-  const sample = (className, words) => html("span", {}, svg("svg", { viewBox: "0 0 30 18", class: "sample", "aria-hidden": "true" },
-    svg("g", { class: className }, className.startsWith("link")
-      ? svg("line", { class: "edge", x1: 2, x2: 28, y1: 9, y2: 9 })
-      : svg("rect", { class: "edge", x: 3, y: 3, width: 24, height: 12 }))), words);
+  const sample = (className, words) =>
+    html(
+      "span",
+      {},
+      svg(
+        "svg",
+        { viewBox: "0 0 30 18", class: "sample", "aria-hidden": "true" },
+        svg(
+          "g",
+          { class: className },
+          className.startsWith("link")
+            ? svg("line", { class: "edge", x1: 2, x2: 28, y1: 9, y2: 9 })
+            : svg("rect", { class: "edge", x: 3, y: 3, width: 24, height: 12 }),
+        ),
+      ),
+      words,
+    );
   return [
     sample("marked", "lesion of the truth (dashed)"),
     sample("detection hit", "✓ detection that hits it"),
