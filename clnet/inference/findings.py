@@ -17,7 +17,6 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -232,10 +231,6 @@ def _pair_from_json(content: Any, number: int) -> PairFindings:
     links = content.get("links", [])
     if not isinstance(links, list):
         raise FindingsError(f"{where}: links is {_short(links)}; a list is expected")
-    for index, link in enumerate(links):
-        _check_keys(
-            link, f"{where}, links[{index}]", required=("cc", "mlo", "score"), optional=("attention",)
-        )
     views = {}
     for name, view in content["views"].items():
         if view is None:
@@ -245,13 +240,15 @@ def _pair_from_json(content: Any, number: int) -> PairFindings:
             views[name] = Detections(view["boxes"], view["scores"])
         except FindingsError as error:
             raise FindingsError(f"{where}, {name}: {error}") from error
-    return PairFindings(content["pair_id"], **views, links=tuple(map(_link_from_json, links, repeat(where))))
+    made = tuple(_link_from_json(link, f"{where}, links[{index}]") for index, link in enumerate(links))
+    return PairFindings(content["pair_id"], **views, links=made)
 
 
-def _link_from_json(content: Mapping[str, Any], where: str) -> Link:
+def _link_from_json(content: Any, where: str) -> Link:
+    _check_keys(content, where, required=("cc", "mlo", "score"), optional=("attention",))
     if content.get("attention") is None:
         return Link(content["cc"], content["mlo"], content["score"])
-    where = f"{where}: attention"
+    where = f"{where}, attention"
     _check_keys(content["attention"], where, required=VIEW_NAMES)
     try:
         weights = [

@@ -187,6 +187,13 @@ def test_a_chosen_link_shows_where_the_linker_looked(page):
     assert len(find(page, DETECTION)) == 4
 
 
+def test_who_chooses_a_link_with_the_keyboard_keeps_the_focus(page):
+    show_pair(page, 1)
+    find(page, "#pair-links button")[1].send_keys(Keys.ENTER)
+    assert page.switch_to.active_element.text == "CC 0.60 – MLO dustbin"
+    assert page.switch_to.active_element.get_attribute("aria-pressed") == "true"
+
+
 def test_a_link_without_attention_says_so(page):
     show_pair(page, 1)
     find(page, "#pair-links button")[1].click()

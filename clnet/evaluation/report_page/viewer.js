@@ -4,6 +4,7 @@
 function makeViewer(report) {
   const [low, high] = report.viewer.score_range;
   const floor = low - Math.max(1e-6, (high - low) * 1e-6); // just below the lowest score: everything is above it
+  const linkScoreOf = (place) => (place === 0 ? -Infinity : place / 100); // logits may be below 0
   const thresholdOf = (place) => (place === 0 ? floor : low + ((high - low) * place) / 200);
   const operating = report.errors.score_above ?? floor;
   const state = {
@@ -52,12 +53,14 @@ function makeViewer(report) {
     byId("threshold").value = Math.round((200 * (state.threshold - low)) / (high - low || 1));
     byId("threshold-value").textContent =
       state.threshold <= floor ? "all" : `above ${scoreText(state.threshold)}`;
-    byId("link-score").value = Math.round(100 * state.linkScore);
-    byId("link-score-value").textContent = `from ${state.linkScore.toFixed(2)}`;
+    byId("link-score").value = Math.round(100 * Math.max(state.linkScore, 0));
+    byId("link-score-value").textContent =
+      state.linkScore === -Infinity ? "all" : `from ${state.linkScore.toFixed(2)}`;
     byId("show-truth").checked = state.truth;
     byId("show-detections").checked = state.detections;
-    for (const button of byId("rates").children)
+    for (const button of byId("rates").querySelectorAll("button")) {
       button.setAttribute("aria-pressed", Number(button.dataset.threshold) === state.threshold);
+    }
     if (!pair) {
       byId("picture").replaceChildren(html("p", { class: "note" }, "No pair is like that."));
       byId("facts").replaceChildren();
@@ -70,7 +73,10 @@ function makeViewer(report) {
         hold: (link) => change({ link: state.link === link ? null : link, error: null }),
       }),
     );
+    // The buttons are made anew; whoever had one in focus keeps it.
+    const focused = [...byId("facts").querySelectorAll("button")].indexOf(document.activeElement);
     byId("facts").replaceChildren(...pairFacts(report, pair, state, change));
+    byId("facts").querySelectorAll("button")[focused]?.focus();
   }
 
   const step = (by) => change({ place: state.place + by, link: null, error: null });
@@ -89,7 +95,7 @@ function makeViewer(report) {
     "-": () => shift(-2),
     "−": () => shift(-2),
     g: () => change({ truth: !state.truth }),
-    d: () => change({ detections: !state.detections }),
+    d: () => change({ detections: !state.detections, link: null }),
     l: () =>
       pair &&
       change({
@@ -123,10 +129,12 @@ function makeViewer(report) {
     change({ threshold: thresholdOf(Number(event.target.value)), link: null }),
   );
   byId("link-score").addEventListener("input", (event) =>
-    change({ linkScore: Number(event.target.value) / 100, link: null }),
+    change({ linkScore: linkScoreOf(Number(event.target.value)), link: null }),
   );
   byId("show-truth").addEventListener("change", (event) => change({ truth: event.target.checked }));
-  byId("show-detections").addEventListener("change", (event) => change({ detections: event.target.checked }));
+  byId("show-detections").addEventListener("change", (event) =>
+    change({ detections: event.target.checked, link: null }),
+  );
   byId("rates").append(...rateButtons(report, floor, (threshold) => change({ threshold, link: null })));
   byId("viewer-about").textContent = viewerWords(report);
   byId("legend").append(...legend());
