@@ -134,7 +134,11 @@ def test_what_is_written_comes_back_exactly(tmp_path_factory, views):
         (["pairs", 0, "links", 1, "score"], float("nan"), ["pair '17_L'", "links[1]", "score is nan"]),
         (["pairs", 0, "links", 0], {"cc": 0}, ["pair '17_L', links[0]", "'mlo' is missing"]),
         (["pairs", 1, "links"], [{"cc": 0, "mlo": 0, "score": 1}], ["pair '17_R'", "cc is 0", "0 boxes"]),
-        (["pairs", 0, "links", 0, "attention"], [1], ["pair '17_L'", "links[0], attention is [1]", "an object"]),
+        (
+            ["pairs", 0, "links", 0, "attention"],
+            [1],
+            ["pair '17_L'", "links[0], attention is [1]", "an object"],
+        ),
         (["pairs", 0, "links", 0, "attention"], {"cc": []}, ["pair '17_L'", "attention", "'mlo' is missing"]),
         (
             ["pairs", 0, "links", 0, "attention"],
