@@ -42,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_pairs(commands)
     _add_inspect(commands)
     _add_evaluate(commands)
+    _add_report(commands)
     _add_compare(commands)
     return parser
 
@@ -173,7 +174,7 @@ def _add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
         "evaluate",
         help="say what findings are worth: recall, links and errors, with intervals",
         description="Evaluate a findings file, of clnet or of any other system, on a section of a datalist. "
-        "Writes metrics.json, errors.json, record.npz and froc.png, and prints the tables.",
+        "Writes metrics.json, errors.json, record.npz, froc.png and report.html, and prints the tables.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     command.add_argument(
@@ -201,6 +202,8 @@ def _add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
         "--link-score", type=float, default=0.5, metavar="S", help="least score of links that count"
     )
     _add_bootstrap(command)
+    command.add_argument("--no-report", action="store_true", help="do not make report.html")
+    _add_max_pairs(command)
     command.set_defaults(run=_evaluate)
 
 
@@ -217,9 +220,49 @@ def _evaluate(options: argparse.Namespace) -> None:
         options.resamples,
         options.seed,
     )
-    evaluation = evaluate_files(options.datalist, options.section, options.findings, options.out, settings)
+    evaluation = evaluate_files(
+        options.datalist,
+        options.section,
+        options.findings,
+        options.out,
+        settings,
+        report=not options.no_report,
+        max_pairs=options.max_pairs,
+    )
     print(metrics_tables(evaluation.metrics))
     print(f"\nmetrics   {options.out / 'metrics.json'}\npicture   {options.out / 'froc.png'}")
+    if not options.no_report:
+        print(f"report    {options.out / 'report.html'}")
+
+
+def _add_report(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    command = commands.add_parser(
+        "report",
+        help="make the page of an evaluation: numbers, curves, errors, and a viewer of the pairs",
+        description="Make report.html in a folder that `clnet evaluate` or the bundle's `evaluating` wrote: "
+        "one page that needs nothing else to be opened, and names no patient. The datalist, its images and "
+        "the findings must be where they were; without images the viewer shows boxes alone.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    command.add_argument("folder", type=Path, metavar="DIR", help="folder of an evaluation")
+    _add_max_pairs(command)
+    command.set_defaults(run=_report)
+
+
+def _report(options: argparse.Namespace) -> None:
+    from clnet.evaluation.folder import report_on_folder
+
+    print(f"report    {report_on_folder(options.folder, options.max_pairs)}")
+
+
+def _add_max_pairs(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--max-pairs",
+        type=int,
+        default=200,
+        metavar="N",
+        help="most pairs in the viewer of report.html, the worst errors first",
+    )
 
 
 def _add_compare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -1,7 +1,7 @@
 """The folder that an evaluation is written to.
 
 ``metrics.json`` is for people and programs; ``errors.json`` lists every error; ``record.npz`` is what
-`clnet compare` computes from; ``froc.png`` is the curve.
+`clnet compare` computes from; ``froc.png`` is the curve; ``report.html`` is the page.
 """
 
 import json
@@ -13,13 +13,16 @@ from typing import Any
 from clnet.data.datalist import read_datalist
 from clnet.errors import ClnetError
 from clnet.evaluation.cohort import CohortError
+from clnet.evaluation.error_types import Error
 from clnet.evaluation.figure import draw_froc
 from clnet.evaluation.froc import RATES
 from clnet.evaluation.metrics import SCHEMA_VERSION, Evaluation, EvaluationSettings, evaluate
-from clnet.evaluation.record import write_record
+from clnet.evaluation.record import read_record, write_record
+from clnet.evaluation.report import MAX_PAIRS, write_report
 from clnet.inference.findings import read_findings
 
 METRICS_FILE = "metrics.json"
+ERRORS_FILE = "errors.json"
 
 
 class FolderError(ClnetError):
@@ -32,12 +35,25 @@ def evaluate_files(
     findings: str | Path,
     out: str | Path,
     settings: EvaluationSettings | None = None,
+    report: bool = True,
+    max_pairs: int = MAX_PAIRS,
 ) -> Evaluation:
-    """Evaluate a findings file on a section of a datalist, and write everything into the folder `out`."""
+    """Evaluate a findings file on a section of a datalist, and write everything into the folder `out`.
+
+    Args:
+        datalist: its file, or the folder with it.
+        section: of the datalist.
+        findings: the findings file.
+        out: the folder.
+        settings: of the evaluation.
+        report: whether to make the page too.
+        max_pairs: in the viewer of the page.
+    """
     out = Path(out)
     data = read_datalist(datalist)
+    found = read_findings(findings)
     try:
-        evaluation = evaluate(data[section], read_findings(findings), settings)
+        evaluation = evaluate(data[section], found, settings)
     except CohortError as error:
         raise CohortError(f"{findings} on section {section!r} of {datalist}: {error}") from error
     metrics = evaluation.metrics
@@ -50,12 +66,35 @@ def evaluate_files(
     out.mkdir(parents=True, exist_ok=True)
     write_record(evaluation.record, out)
     lines = ",".join(f"\n {_json(asdict(error))}" for error in evaluation.errors)
-    (out / "errors.json").write_text(f"[{lines}]\n", encoding="utf-8")
+    (out / ERRORS_FILE).write_text(f"[{lines}]\n", encoding="utf-8")
     curves = {f"IoU ≥ {key.removeprefix('iou=')}": at["curve"] for key, at in metrics["detection"].items()}
     draw_froc({metrics["model"]: curves}, out / "froc.png", RATES)
+    if report:
+        write_report(out, metrics, evaluation.errors, data[section], found, max_pairs)
     # Last, so that a folder with metrics is a whole one.
     (out / METRICS_FILE).write_text(_json(metrics, indent=1) + "\n", encoding="utf-8")
     return evaluation
+
+
+def report_on_folder(folder: str | Path, max_pairs: int = MAX_PAIRS) -> Path:
+    """Make the page of a folder that holds an evaluation, and say where it is.
+
+    The datalist and the findings that the metrics name must still be where they were.
+    """
+    folder = Path(folder)
+    metrics = read_metrics(folder)
+    path = folder / ERRORS_FILE
+    try:
+        errors = [Error(**error) for error in json.loads(path.read_text(encoding="utf-8"))]
+        datalist, findings = (folder / metrics["data"][name] for name in ("datalist", "findings"))
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise FolderError(f"{path}: no errors of an evaluation ({error!r}); evaluate again") from error
+    pairs = read_datalist(datalist)[metrics["data"]["section"]]
+    record = read_record(folder)
+    boxes = sum(len(view.boxes) for pair in pairs for view in pair.views.values())
+    if [pair.pair_id for pair in pairs] != record.pair_ids.tolist() or boxes != len(record.box_image):
+        raise FolderError(f"{datalist}: holds other pairs or boxes than were evaluated; evaluate again")
+    return write_report(folder, metrics, errors, pairs, read_findings(findings), max_pairs)
 
 
 def read_metrics(folder: str | Path) -> dict[str, Any]:

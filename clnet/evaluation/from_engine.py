@@ -44,12 +44,16 @@ class EvaluationWriter:
         run_dir: where ``findings.json`` lies and the metrics go.
         dataset_dir: the data set of the findings.
         section: its section.
+        report: whether to make the page too.
     """
 
-    def __init__(self, run_dir: str | Path, dataset_dir: str | Path, section: str) -> None:
+    def __init__(
+        self, run_dir: str | Path, dataset_dir: str | Path, section: str, report: bool = True
+    ) -> None:
         self.run_dir = Path(run_dir)
         self.dataset_dir = Path(dataset_dir)
         self.section = section
+        self.report = report
 
     def attach(self, engine: Workflow) -> None:
         """Act when the evaluator has finished; to be attached after the writer of the findings."""
@@ -59,5 +63,5 @@ class EvaluationWriter:
         """Evaluate, write, and show the tables."""
         if engine.state.rank == 0:
             datalist, findings = self.dataset_dir / "datalist.json", self.run_dir / FINDINGS_FILE
-            evaluation = evaluate_files(datalist, self.section, findings, self.run_dir)
+            evaluation = evaluate_files(datalist, self.section, findings, self.run_dir, report=self.report)
             logger.info("metrics: %s\n%s", self.run_dir, metrics_tables(evaluation.metrics))

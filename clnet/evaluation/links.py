@@ -52,6 +52,23 @@ def lesion_under(cohort: Cohort, overlaps: Overlaps, iou: float) -> Under:
     return tuple(map(tuple, views))
 
 
+def linked_lesion(
+    link: Link, under: tuple[NDArray[np.int64], ...], in_both_views: NDArray[np.bool_]
+) -> int | None:
+    """The lesion that a link joins rightly; None if the link is wrong.
+
+    Args:
+        link: of one breast.
+        under: of this pair, of `lesion_under`.
+        in_both_views: [U] whether a lesion has a box in both views.
+    """
+    lesions = {int(under[view][index]) for view, index in enumerate((link.cc, link.mlo)) if index is not None}
+    lesion = lesions.pop()
+    to_dustbin = link.cc is None or link.mlo is None
+    is_wrong = lesions or lesion == NOWHERE or to_dustbin == bool(in_both_views[lesion])
+    return None if is_wrong else lesion
+
+
 def rightly_linked(
     links: Iterable[Link], under: tuple[NDArray[np.int64], ...], in_both_views: NDArray[np.bool_]
 ) -> tuple[set[int], int]:
@@ -59,22 +76,11 @@ def rightly_linked(
 
     Args:
         links: those that count.
-        under: of this pair, of `lesion_under`.
-        in_both_views: [U] whether a lesion has a box in both views.
+        under: see `linked_lesion`.
+        in_both_views: see `linked_lesion`.
     """
-    right: set[int] = set()
-    wrong = 0
-    for link in links:
-        lesions = {
-            int(under[view][index]) for view, index in enumerate((link.cc, link.mlo)) if index is not None
-        }
-        lesion = lesions.pop()
-        to_dustbin = link.cc is None or link.mlo is None
-        if lesions or lesion == NOWHERE or to_dustbin == bool(in_both_views[lesion]):
-            wrong += 1
-        else:
-            right.add(lesion)
-    return right, wrong
+    lesions = [linked_lesion(link, under, in_both_views) for link in links]
+    return {lesion for lesion in lesions if lesion is not None}, lesions.count(None)
 
 
 def count_links(

@@ -2,8 +2,8 @@
 
 The groups are those of the pair (laterality, and each attribute of the datalist that is a text, a number or
 a truth value), of the lesion (the entries of ``attributes["lesions"]``, whether it is seen in one view or
-in both, where its link stems from) and of the box (view, size). Numbers with many values are cut into
-thirds.
+in both, where its link stems from) and of the box (view, size). Measurements are cut into thirds. What fewer
+than three patients have in common is no subgroup: it says nothing, and it may point at a person.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,23 +15,20 @@ from clnet.data.pair import VIEW_NAMES
 from clnet.evaluation.cohort import Cohort
 
 MOST_VALUES = 8
-"""Numbers with more values are cut into thirds; texts with more values are no groups but names."""
+"""Whole numbers with more values are cut into thirds; texts with more values are no groups but names."""
+LEAST_PATIENTS = 3
+"""In a subgroup."""
 
 Labels = list[str | None]
 
 
 def groups_of_pairs(cohort: Cohort) -> dict[str, Labels]:
-    """Labels [P] of the pairs by the name of the grouping; None where unknown."""
-    attributes = [
-        {name: value for name, value in pair.attributes.items() if name != "lesions"} for pair in cohort.pairs
-    ]
-    return _informative(
-        {"laterality": [pair.laterality for pair in cohort.pairs], **_columns(attributes)},
-    )
+    """Labels [P] of the pairs by the name of the grouping; None where unknown or too rare."""
+    return _informative(_labels_of_pairs(cohort), cohort.pair_patient.tolist())
 
 
 def groups_of_boxes(cohort: Cohort) -> dict[str, Labels]:
-    """Labels [L] of the lesion boxes by the name of the grouping; None where unknown."""
+    """Labels [L] of the lesion boxes by the name of the grouping; None where unknown or too rare."""
     box_pair = cohort.image_pair[cohort.box_image].tolist()
     of_lesions: list[Mapping[str, Any]] = []
     sources: list[str | None] = []
@@ -50,10 +47,19 @@ def groups_of_boxes(cohort: Cohort) -> dict[str, Labels]:
         "size in pixels": size.tolist(),
         **_columns(of_lesions),
     }
-    return {
-        **{name: [labels[pair] for pair in box_pair] for name, labels in groups_of_pairs(cohort).items()},
-        **_informative(groups),
+    labels = {
+        **{name: [labels[pair] for pair in box_pair] for name, labels in _labels_of_pairs(cohort).items()},
+        **{name: _labels(values) for name, values in groups.items()},
     }
+    return _informative(labels, cohort.pair_patient[box_pair].tolist())
+
+
+def _labels_of_pairs(cohort: Cohort) -> dict[str, Labels]:
+    attributes = [
+        {name: value for name, value in pair.attributes.items() if name != "lesions"} for pair in cohort.pairs
+    ]
+    groups = {"laterality": [pair.laterality for pair in cohort.pairs], **_columns(attributes)}
+    return {name: _labels(values) for name, values in groups.items()}
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -64,18 +70,33 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     return {name: [row.get(name) for row in rows] for name in names}
 
 
-def _informative(groups: Mapping[str, Sequence[Any]]) -> dict[str, Labels]:
-    """Labels of the groupings that divide the set."""
-    labelled = {name: _labels(values) for name, values in groups.items()}
-    return {
-        name: labels for name, labels in labelled.items() if 2 <= len(set(labels) - {None}) <= MOST_VALUES
-    }
+def _informative(groups: Mapping[str, Labels], patient: Sequence[int]) -> dict[str, Labels]:
+    """The groupings that divide the set, without labels that too few patients have.
+
+    Args:
+        groups: labels [n] by the name of the grouping.
+        patient: [n] of each label.
+    """
+    informative = {}
+    for name, labels in groups.items():
+        patients: dict[str, set[int]] = {}
+        for label, number in zip(labels, patient, strict=True):
+            if label is not None:
+                patients.setdefault(label, set()).add(number)
+        kept = {label for label, those in patients.items() if len(those) >= LEAST_PATIENTS}
+        if len(kept) >= 2 and len(patients) <= MOST_VALUES:
+            informative[name] = [label if label in kept else None for label in labels]
+    return informative
 
 
 def _labels(values: Sequence[Any]) -> Labels:
     known = [value for value in values if isinstance(value, str | int | float)]
     numbers = [value for value in known if not isinstance(value, str | bool)]
-    if len(numbers) < len(known) or len(set(numbers)) <= MOST_VALUES:
+    # A grade (BI-RADS, subtlety) is a whole number that many share; other numbers are measurements.
+    is_grade = len(set(numbers)) <= min(MOST_VALUES, len(numbers) / LEAST_PATIENTS) and all(
+        float(number).is_integer() for number in numbers
+    )
+    if len(numbers) < len(known) or is_grade:
         return [str(value) if isinstance(value, str | int | float) else None for value in values]
     low, high = np.quantile(numbers, [1 / 3, 2 / 3])
     names = (

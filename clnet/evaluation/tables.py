@@ -7,7 +7,7 @@ from clnet.evaluation.error_types import ERROR_TYPES
 from clnet.evaluation.froc import RATES
 from clnet.evaluation.record import UNITS
 
-_UNIT_NAMES = {
+UNIT_NAMES = {
     "image": "lesion box, each view",
     "lesion": "lesion, any view",
     "breast": "breast",
@@ -30,7 +30,7 @@ def metrics_tables(metrics: Mapping[str, Any]) -> str:
         )
     for key, detection in metrics["detection"].items():
         rows = [
-            [_UNIT_NAMES[unit], *(_percent(table[f"{rate:g}"]) for rate in RATES)]
+            [UNIT_NAMES[unit], *(_percent(table[f"{rate:g}"]) for rate in RATES)]
             for unit in UNITS
             for table in [detection["recall" if unit == "image" else f"recall_per_{unit}"]]
         ]

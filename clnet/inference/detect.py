@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from clnet.boxes import clip_to_image, denormalise
 from clnet.data.pair import VIEW_NAMES
-from clnet.inference.findings import Detections, Link, PairFindings
+from clnet.inference.findings import Attention, Detections, Link, PairFindings
 from clnet.networks.pairs import LesionPairs, extract_pairs
 from clnet.preprocessing.placement import Placement
 
@@ -40,7 +41,8 @@ def find_lesions(
     """Turn the outputs of `CLNet` for a batch into findings.
 
     Args:
-        outputs: ``logits`` [layers, B, 2, N], ``boxes`` [layers, B, 2, N, 4], and those of a linker.
+        outputs: ``logits`` [layers, B, 2, N], ``boxes`` [layers, B, 2, N, 4], and those of a linker; its
+            ``link_attention`` [layers, B, 2, M, N + 1], where it is given, goes to the links.
         batch: ``image`` [B, 2, H, W] and lists of B: ``pair_id``, ``placements``, ``meta``.
         max_detections: the surest so many in each view.
     """
@@ -49,6 +51,7 @@ def find_lesions(
     boxes = denormalise(outputs["boxes"][-1].double().cpu(), rows, columns)
     kept = scores.argsort(dim=-1, descending=True, stable=True)[..., :max_detections]
     links = extract_pairs(dict(outputs))
+    attention = outputs["link_attention"][-1].float().cpu() if "link_attention" in outputs else None
     findings = []
     for index, pair_id in enumerate(batch["pair_id"]):
         views = {
@@ -60,8 +63,11 @@ def find_lesions(
             )
             for view, name in enumerate(VIEW_NAMES)
         }
-        place = _places([kept[index, view] if views[name] else None for view, name in enumerate(VIEW_NAMES)])
-        pair_links = _links_of_pair(links, index, place) if links else ()
+        kept_in = [
+            kept[index, view] if views[name] else kept.new_empty(0) for view, name in enumerate(VIEW_NAMES)
+        ]
+        seen = None if attention is None else _attention_of_pair(attention[index], kept_in)
+        pair_links = _links_of_pair(links, index, _places(kept_in), seen) if links else ()
         findings.append(PairFindings(pair_id, views["cc"], views["mlo"], pair_links))
     return findings
 
@@ -76,29 +82,41 @@ def _detections(
     return Detections(original.float().numpy(), scores.double().numpy())
 
 
-def _places(kept: Sequence[Tensor | None]) -> list[dict[int, int]]:
+def _places(kept: Sequence[Tensor]) -> list[dict[int, int]]:
     """For each view, where each detection stands among the findings; nowhere in a missing view."""
-    return [
-        {} if view is None else {query: place for place, query in enumerate(view.tolist())} for view in kept
-    ]
+    return [{query: place for place, query in enumerate(view.tolist())} for view in kept]
 
 
-def _links_of_pair(links: LesionPairs, index: int, places: Sequence[dict[int, int]]) -> tuple[Link, ...]:
+def _attention_of_pair(weights: Tensor, kept: Sequence[Tensor]) -> list[Attention]:
+    """For each link query its weights [2, M, N + 1] on the findings of each view and on the dustbin."""
+    views = []
+    for view, detections in zip(weights, kept, strict=True):
+        columns = torch.cat([detections, detections.new_tensor([view.shape[-1] - 1])])
+        views.append(view[:, columns].double().mul(1000).round().div(1000).tolist())
+    return [Attention(tuple(cc), tuple(mlo)) for cc, mlo in zip(*views, strict=True)]
+
+
+def _links_of_pair(
+    links: LesionPairs,
+    index: int,
+    places: Sequence[dict[int, int]],
+    attention: Sequence[Attention] | None,
+) -> tuple[Link, ...]:
     """The links of one pair, the surest first; of several between the same detections the surest.
 
     Args:
         links: of the batch.
         index: of the pair in the batch.
         places: see `_places`; what stands nowhere there (the dustbin too) is None in a link.
+        attention: of each link query of the pair, if known.
     """
-    surest: dict[tuple[int | None, int | None], float] = {}
+    surest: dict[tuple[int | None, int | None], Link] = {}
     queries = zip(
         links.cc[index].tolist(), links.mlo[index].tolist(), links.score[index].tolist(), strict=True
     )
-    for cc, mlo, score in queries:
+    for query, (cc, mlo, score) in enumerate(queries):
         ends = places[0].get(cc), places[1].get(mlo)
         # A link from nowhere to nowhere says nothing.
-        if ends != (None, None) and score > surest.get(ends, -1.0):
-            surest[ends] = score
-    ordered = sorted(surest.items(), key=lambda item: -item[1])
-    return tuple(Link(cc, mlo, score) for (cc, mlo), score in ordered)
+        if ends != (None, None) and (ends not in surest or score > surest[ends].score):
+            surest[ends] = Link(*ends, score, attention[query] if attention else None)
+    return tuple(sorted(surest.values(), key=lambda link: -link.score))

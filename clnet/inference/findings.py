@@ -8,7 +8,9 @@ Inference writes this file and evaluation reads it; any other system may write i
        "links": [{"cc": 0, "mlo": 3, "score": 0.91}, {"cc": 1, "mlo": null, "score": 0.40}]}]}
 
 Links point at boxes by their index; null is the dustbin: not seen in that view. A view that was not looked at
-is null or absent. Every object here is checked when it is made.
+is null or absent. A link may say where the linker looked, a weight for each box of a view and one, the last,
+for the dustbin: ``"attention": {"cc": [0.9, 0.06, 0.04], "mlo": […]}``. Every object here is checked when it
+is made.
 """
 
 import json
@@ -16,7 +18,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,13 +73,30 @@ class Detections:
         return np.array_equal(self.boxes, other.boxes) and np.array_equal(self.scores, other.scores)
 
 
+class Attention(NamedTuple):
+    """Where the linker looked for a link: weights in [0, 1] on the n boxes of each view, then on the dustbin.
+
+    The n + 1 weights of a view sum to 1, less what went to boxes that were not written.
+    """
+
+    cc: tuple[float, ...]
+    mlo: tuple[float, ...]
+
+
 @dataclass(frozen=True)
 class Link:
-    """One lesion across the views: the index of its box in each, None for the dustbin, and how sure."""
+    """One lesion across the views.
+
+    Attributes:
+        cc, mlo: the index of its box in each view; None for the dustbin.
+        score: how sure.
+        attention: of the linker, where the system has one and it was asked for.
+    """
 
     cc: int | None
     mlo: int | None
     score: float
+    attention: Attention | None = None
 
 
 @dataclass(frozen=True)
@@ -115,6 +134,25 @@ class PairFindings:
                 raise FindingsError(f"{where}: score is {link.score!r}; a number is expected")
             if not math.isfinite(link.score):
                 raise FindingsError(f"{where}: score is {link.score}; a finite number is expected")
+            if link.attention is not None:
+                self._check_attention(link.attention, where)
+
+    def _check_attention(self, attention: Attention, where: str) -> None:
+        for view in VIEW_NAMES:
+            detections, weights = getattr(self, view), np.array(getattr(attention, view))
+            count = len(detections) if detections else 0
+            if weights.shape != (count + 1,):
+                raise FindingsError(
+                    f"{where}: attention has {len(weights)} weights in {view}; expected {count + 1}, "
+                    "one for each box and the last for the dustbin"
+                )
+            outside = ~((weights >= 0) & (weights <= 1))
+            if outside.any():
+                index = int(outside.argmax())
+                raise FindingsError(
+                    f"{where}: attention, {view}[{index}] is {weights[index]}; "
+                    "a weight from 0 to 1 is expected"
+                )
 
     @property
     def views(self) -> dict[str, Detections]:
@@ -193,8 +231,6 @@ def _pair_from_json(content: Any, number: int) -> PairFindings:
     links = content.get("links", [])
     if not isinstance(links, list):
         raise FindingsError(f"{where}: links is {_short(links)}; a list is expected")
-    for index, link in enumerate(links):
-        _check_keys(link, f"{where}, links[{index}]", required=("cc", "mlo", "score"))
     views = {}
     for name, view in content["views"].items():
         if view is None:
@@ -204,7 +240,24 @@ def _pair_from_json(content: Any, number: int) -> PairFindings:
             views[name] = Detections(view["boxes"], view["scores"])
         except FindingsError as error:
             raise FindingsError(f"{where}, {name}: {error}") from error
-    return PairFindings(content["pair_id"], **views, links=tuple(Link(**link) for link in links))
+    made = tuple(_link_from_json(link, f"{where}, links[{index}]") for index, link in enumerate(links))
+    return PairFindings(content["pair_id"], **views, links=made)
+
+
+def _link_from_json(content: Any, where: str) -> Link:
+    _check_keys(content, where, required=("cc", "mlo", "score"), optional=("attention",))
+    if content.get("attention") is None:
+        return Link(content["cc"], content["mlo"], content["score"])
+    where = f"{where}, attention"
+    _check_keys(content["attention"], where, required=VIEW_NAMES)
+    try:
+        weights = [
+            tuple(_numbers(content["attention"][view], (), view, "a weight", np.float64).tolist())
+            for view in VIEW_NAMES
+        ]
+    except FindingsError as error:
+        raise FindingsError(f"{where}: {error}") from error
+    return Link(content["cc"], content["mlo"], content["score"], Attention(*weights))
 
 
 def _pair_to_json(pair: PairFindings) -> dict[str, Any]:
@@ -218,8 +271,15 @@ def _pair_to_json(pair: PairFindings) -> dict[str, Any]:
     return {
         "pair_id": pair.pair_id,
         "views": {name: view(getattr(pair, name)) for name in VIEW_NAMES},
-        "links": [{"cc": link.cc, "mlo": link.mlo, "score": link.score} for link in pair.links],
+        "links": [_link_to_json(link) for link in pair.links],
     }
+
+
+def _link_to_json(link: Link) -> dict[str, Any]:
+    content: dict[str, Any] = {"cc": link.cc, "mlo": link.mlo, "score": link.score}
+    if link.attention is not None:
+        content["attention"] = link.attention._asdict()
+    return content
 
 
 def _check_keys(

@@ -53,10 +53,14 @@ def test_what_train_yaml_names_as_worth_changing_is_in_the_tables():
 
 
 def test_every_option_in_the_tables_exists():
-    files = [str(CONFIGS / name) for name in ("train.yaml", "inference.yaml")]
-    parser = ConfigParser(ConfigParser.load_config_files(files))
-    assert [key for key in readme_options() if key not in parser] == []
-    assert readme_options()["section"] == as_shown(parser["section"])
+    evaluating, inferring = (
+        ConfigParser(ConfigParser.load_config_files([str(TRAIN), str(CONFIGS / name)]))
+        for name in ("evaluate.yaml", "inference.yaml")
+    )
+    assert [key for key in readme_options() if key not in evaluating and key not in inferring] == []
+    assert readme_options()["section"] == as_shown(inferring["section"])
+    assert readme_options()["report"] == as_shown(evaluating["report"])
+    assert (evaluating["attention"], inferring["attention"]) == (True, False), "on in evaluating"
 
 
 def test_every_config_is_spoken_of():

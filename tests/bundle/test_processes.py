@@ -42,11 +42,13 @@ def test_evaluation_by_two_processes_gives_the_metrics_of_one(trained):
         "weights": trained / "clnet-seed0" / "model.pt",
     }
     run("evaluating", "evaluate", run_name="one", **settings)
-    run("evaluating", "evaluate", "multi_gpu_evaluate", processes=2, run_name="two", **settings)
+    run("evaluating", "evaluate", "multi_gpu_evaluate", processes=2, run_name="two", report=False, **settings)
     one, two = (json.loads((trained / name / "metrics.json").read_text()) for name in ("one", "two"))
     assert one == two
     findings = [json.loads((trained / name / "findings.json").read_text()) for name in ("one", "two")]
     assert findings[0] == findings[1]
+    assert any("attention" in link for pair in findings[0]["pairs"] for link in pair["links"])
+    assert [(trained / name / "report.html").exists() for name in ("one", "two")] == [True, False]
     datalist = json.loads((trained / "data" / "datalist.json").read_text())
     found = [pair["pair_id"] for pair in findings[1]["pairs"]]
     assert sorted(found) == sorted(pair["pair_id"] for pair in datalist["test"])

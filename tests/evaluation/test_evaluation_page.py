@@ -23,7 +23,7 @@ def test_the_example_and_the_commands_work(tmp_path, monkeypatch):
     (findings,) = blocks("json")
     Path("output").mkdir()
     Path("output/findings.json").write_text(findings, encoding="utf-8")
-    evaluate, compare = (shlex.split(command)[1:] for command in blocks("bash"))
+    evaluate, report, compare = (shlex.split(command)[1:] for command in blocks("bash"))
     assert main(evaluate) == 0
     metrics = json.loads(Path("output/by_hand/metrics.json").read_text(encoding="utf-8"))
     # By hand: five of six boxes are found, and the two false positives in four images may pass.
@@ -35,6 +35,9 @@ def test_the_example_and_the_commands_work(tmp_path, monkeypatch):
         "detected": 2,
         "detected_right": 2,
     }
+    Path("output/by_hand/report.html").unlink()
+    assert main(report) == 0
+    assert Path("output/by_hand/report.html").exists()
     assert main([word.replace("by_hand", "by_hand_2") for word in evaluate]) == 0
     assert main(compare) == 0
     assert Path("output/comparison/froc.png").exists()

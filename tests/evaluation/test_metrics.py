@@ -199,7 +199,13 @@ def test_the_command_writes_a_folder_and_prints_tables(files, capsys):
     ):
         assert words in said
     out = files / "out"
-    assert {file.name for file in out.iterdir()} == {"metrics.json", "errors.json", "record.npz", "froc.png"}
+    assert {file.name for file in out.iterdir()} == {
+        "metrics.json",
+        "errors.json",
+        "record.npz",
+        "froc.png",
+        "report.html",
+    }
     metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
     for iou in ("iou=0.2", "iou=0.5"):
         assert list(metrics["detection"][iou]["recall"]) == ["0.125", "0.25", "0.5", "1", "2", "4"]

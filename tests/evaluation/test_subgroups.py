@@ -21,19 +21,23 @@ def pair(number, attributes, cc=("1",), mlo=("1",), side=10, links=None):
 
 
 def test_boxes_are_grouped_by_pair_lesion_and_box():
-    groups = groups_of_boxes(
-        cohort(
-            pair(0, {"density": "B", "lesions": {"1": {"pathology": "benign"}}}, links={"1": "geometric"}),
-            pair(1, {"density": "C", "lesions": {"1": {"pathology": "malignant"}}}, mlo=()),
-            pair(2, {}),
+    benign = {"density": "B", "lesions": {"1": {"pathology": "benign"}}}
+    malignant = {"density": "C", "lesions": {"1": {"pathology": "malignant"}}}
+    three = [
+        (
+            pair(6 * n, benign, links={"1": "geometric"}),
+            pair(6 * n + 1, malignant, mlo=()),
+            pair(6 * n + 2, {}),
         )
-    )
-    assert groups["density"] == ["B", "B", "C", None, None]
-    assert groups["laterality"] == ["L", "L", "R", "L", "L"]
-    assert groups["view"] == ["cc", "mlo", "cc", "cc", "mlo"]
-    assert groups["seen in"] == ["both views", "both views", "one view", "both views", "both views"]
-    assert groups["link source"] == ["geometric", "geometric", None, "annotated", "annotated"]
-    assert groups["pathology"] == ["benign", "benign", "malignant", None, None]
+        for n in range(3)
+    ]
+    groups = groups_of_boxes(cohort(*(pair for each in three for pair in each)))
+    assert groups["density"] == ["B", "B", "C", None, None] * 3
+    assert groups["laterality"] == ["L", "L", "R", "L", "L"] * 3
+    assert groups["view"] == ["cc", "mlo", "cc", "cc", "mlo"] * 3
+    assert groups["seen in"] == ["both views", "both views", "one view", "both views", "both views"] * 3
+    assert groups["link source"] == ["geometric", "geometric", None, "annotated", "annotated"] * 3
+    assert groups["pathology"] == ["benign", "benign", "malignant", None, None] * 3
 
 
 def test_numbers_of_many_values_are_cut_into_thirds():
@@ -60,3 +64,27 @@ def test_what_divides_nothing_or_only_names_is_no_group():
     assert set(groups) == {"birads", "implant"}
     assert set(groups["birads"]) == {"0", "1", "2"}
     assert set(groups["implant"]) == {"True", "False"}
+
+
+def test_measurements_are_cut_into_thirds_however_few_they_are():
+    lesions = [{"lesions": {"1": {"diameter_mm": 10.5 + n}}} for n in range(9)]
+    labels = groups_of_boxes(cohort(*(pair(2 * n, facts) for n, facts in enumerate(lesions))))["diameter_mm"]
+    assert [labels.count(label) for label in sorted(set(labels))] == [6, 6, 6], "three lesions in two views"
+    ages = [{"age": 50 + n} for n in range(9)]
+    labels = groups_of_pairs(cohort(*(pair(2 * n, facts) for n, facts in enumerate(ages))))["age"]
+    assert [labels.count(label) for label in sorted(set(labels))] == [3, 3, 3]
+
+
+def test_what_one_or_two_have_is_no_group():
+    few = [pair(2 * n, {"lesions": {"1": {"diameter_mm": 9.5 + n}}}) for n in range(5)]
+    assert "diameter_mm" not in groups_of_boxes(cohort(*few)), "one or two lesions in a third"
+    grades = [2, *[3] * 3, *[4] * 6, *[5] * 2]
+    groups = groups_of_pairs(cohort(*(pair(2 * n, {"birads": grade}) for n, grade in enumerate(grades))))
+    assert groups["birads"] == [None, *["3"] * 3, *["4"] * 6, None, None]
+    named = [pair(2 * n, {"reader": f"Dr {n}", "clinic": "north" if n else "south"}) for n in range(6)]
+    assert groups_of_pairs(cohort(*named)) == {}
+
+
+def test_the_boxes_of_one_patient_are_not_several_patients():
+    twins = [pair(2 * n, {"lesions": {"1": {"shape": "oval" if n < 2 else "round"}}}) for n in range(6)]
+    assert "shape" not in groups_of_boxes(cohort(*twins)), "four boxes, but two patients have an oval one"

@@ -1,10 +1,13 @@
 """Findings in the pixels of the files, from outputs made by hand."""
 
 import numpy as np
+import pytest
 import torch
 
 from clnet.inference.detect import FindLesionsd, find_lesions
-from clnet.inference.findings import Link
+from clnet.inference.findings import Attention, Link
+from clnet.inference.inferer import LinkInferer
+from clnet.networks import CLNet, PairedLesionQuery
 from clnet.preprocessing.placement import Placement
 
 # CC is halved; MLO is mirrored about a width of 40 and halved.
@@ -86,3 +89,36 @@ def test_a_missing_view_has_no_findings():
     assert found.mlo is None
     assert len(found.cc) == 2
     assert data["lesion_boxes"] == [["cc boxes", "mlo boxes"]]
+
+
+def attended():
+    """Detection 1 of CC to 0 of MLO, seen most by the one link query; the dustbin is the last candidate."""
+    similarity = torch.full((1, 1, 2, 1, 3), -1.0)
+    similarity[0, 0, 0, 0, 1] = similarity[0, 0, 1, 0, 0] = 1.0
+    weights = torch.tensor([[0.2004, 0.7, 0.0996], [0.5, 0.4, 0.1]]).reshape(1, 1, 2, 1, 3)
+    return outputs(link_similarity=similarity, pair_logits=torch.zeros(1, 1, 1), link_attention=weights)
+
+
+def test_attention_follows_the_findings_with_the_dustbin_last():
+    (found,) = find_lesions(attended(), batch(), max_detections=10)
+    # Findings are ordered by score, so detection 1 is finding 0.
+    assert found.links == (Link(0, 1, 0.5, Attention(cc=(0.7, 0.2, 0.1), mlo=(0.4, 0.5, 0.1))),)
+
+
+def test_attention_on_what_is_not_written_is_left_out():
+    (found,) = find_lesions(attended(), batch(), max_detections=1)
+    assert found.links[0].attention == Attention(cc=(0.7, 0.1), mlo=(0.4, 0.1))
+    (found,) = find_lesions(attended(), batch(mlo=False), max_detections=10)
+    assert found.links[0].attention == Attention(cc=(0.7, 0.2, 0.1), mlo=(0.1,))
+
+
+@pytest.mark.parametrize("attention", [True, False])
+def test_the_inferer_asks_a_linker_for_its_attention_if_told_to(attention):
+    network = CLNet(width=32, object_queries=4, link_queries=2, decoder_layers=1).eval()
+    given = LinkInferer(attention)(torch.zeros(1, 2, 32, 32), network)
+    assert ("link_attention" in given) is attention
+
+
+def test_the_inferer_asks_no_network_for_what_it_has_not():
+    network = PairedLesionQuery(width=32, paired_queries=4, decoder_layers=1).eval()
+    assert "paired_logits" in LinkInferer(attention=True)(torch.zeros(1, 2, 32, 32), network)

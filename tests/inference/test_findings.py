@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from clnet.inference.findings import (
+    Attention,
     Detections,
     Findings,
     FindingsError,
@@ -63,6 +64,13 @@ def test_a_file_is_read_as_it_says(tmp_path):
     assert right.links == ()
 
 
+def test_a_link_may_say_where_the_linker_looked(tmp_path):
+    content = changed(["pairs", 0, "links", 0, "attention"], {"cc": [0.5, 0.2, 0.3], "mlo": [1, 0]})
+    first, second = next(iter(read(content, tmp_path))).links
+    assert first.attention == Attention(cc=(0.5, 0.2, 0.3), mlo=(1.0, 0.0))
+    assert second.attention is None
+
+
 detections = st.integers(0, 4).flatmap(
     lambda count: st.builds(
         lambda low, size, scores: Detections(np.concatenate([low, low + size], 1), scores),
@@ -79,7 +87,8 @@ def test_what_is_written_comes_back_exactly(tmp_path_factory, views):
         yield from (Link(i, None, score) for i in range(len(cc or ())))
         yield from (Link(None, i, score) for i in range(len(mlo or ())))
         if cc and mlo:
-            yield Link(len(cc) - 1, 0, score)
+            weights = [tuple(np.linspace(0, score, len(view) + 1).tolist()) for view in (cc, mlo)]
+            yield Link(len(cc) - 1, 0, score, Attention(*weights))
 
     pairs = [
         PairFindings(f"päir {n}", cc, mlo, tuple(links(cc, mlo, score)))
@@ -125,6 +134,32 @@ def test_what_is_written_comes_back_exactly(tmp_path_factory, views):
         (["pairs", 0, "links", 1, "score"], float("nan"), ["pair '17_L'", "links[1]", "score is nan"]),
         (["pairs", 0, "links", 0], {"cc": 0}, ["pair '17_L', links[0]", "'mlo' is missing"]),
         (["pairs", 1, "links"], [{"cc": 0, "mlo": 0, "score": 1}], ["pair '17_R'", "cc is 0", "0 boxes"]),
+        (
+            ["pairs", 0, "links", 0, "attention"],
+            [1],
+            ["pair '17_L'", "links[0], attention is [1]", "an object"],
+        ),
+        (["pairs", 0, "links", 0, "attention"], {"cc": []}, ["pair '17_L'", "attention", "'mlo' is missing"]),
+        (
+            ["pairs", 0, "links", 0, "attention"],
+            {"cc": [0.5, 0.5], "mlo": [0.5, 0.5]},
+            ["pair '17_L'", "links[0]", "attention has 2 weights in cc", "expected 3"],
+        ),
+        (
+            ["pairs", 0, "links", 0, "attention"],
+            {"cc": [0.5, 0.2, 0.3], "mlo": [0.5, 1.5]},
+            ["pair '17_L'", "links[0]", "attention, mlo[1] is 1.5"],
+        ),
+        (
+            ["pairs", 0, "links", 0, "attention"],
+            {"cc": [0.5, float("nan"), 0.3], "mlo": [0.5, 0.5]},
+            ["pair '17_L'", "links[0]", "attention, cc[1] is nan"],
+        ),
+        (
+            ["pairs", 0, "links", 0, "attention"],
+            {"cc": [0.5, "0.2", 0.3], "mlo": [0.5, 0.5]},
+            ["pair '17_L'", "attention", "cc[1] is '0.2'"],
+        ),
     ],
 )
 def test_what_is_wrong_is_named_with_file_pair_view_index_and_value(tmp_path, path, value, words):

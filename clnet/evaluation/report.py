@@ -1,0 +1,177 @@
+"""The page of an evaluation: one HTML file with everything in it, to be opened from anywhere.
+
+The page is the files of ``report_page`` beside this one, and data as JSON: one block with all numbers, and
+one for each pair of the viewer, which the page reads only when it shows the pair. It asks nothing of the
+network.
+"""
+
+import base64
+import html
+import io
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from PIL import Image
+from tqdm import tqdm
+
+from clnet import __version__
+from clnet.data.image_errors import ImageError
+from clnet.data.pair import VIEW_NAMES, Pair, View
+from clnet.data.pictures import to_grey
+from clnet.data.reader import read_image
+from clnet.errors import ClnetError
+from clnet.evaluation.error_types import ERROR_TYPES, Error
+from clnet.evaluation.froc import RATES
+from clnet.evaluation.report_pairs import shown_pairs, worst_first
+from clnet.evaluation.tables import UNIT_NAMES
+from clnet.inference.findings import Findings
+
+FILE_NAME = "report.html"
+MAX_PAIRS = 200
+"""In the viewer, unless said otherwise. A pair of films takes some 50 kB."""
+PICTURE_SIDE = 800  # pixels of the longer side
+JPEG_QUALITY = 80
+MOST_THREADS = 8  # each holds a film of some hundred megabytes
+PAGE = Path(__file__).with_name("report_page")
+SCRIPTS = (
+    "elements.js",
+    "tables.js",
+    "curve.js",
+    "drawing.js",
+    "facts.js",
+    "viewer.js",
+    "gallery.js",
+    "page.js",
+)
+
+
+class ReportError(ClnetError):
+    """A report that cannot be made; the message says why."""
+
+
+class Picture(NamedTuple):
+    """An image for the page."""
+
+    rows: int
+    """Of the stored image, as are the columns."""
+    columns: int
+    jpeg: str
+    """In base64, its longer side at most `PICTURE_SIDE`."""
+
+
+def write_report(
+    folder: Path,
+    metrics: Mapping[str, Any],
+    errors: Sequence[Error],
+    pairs: Sequence[Pair],
+    findings: Findings,
+    max_pairs: int = MAX_PAIRS,
+) -> Path:
+    """Write the page of an evaluation and say where. The same evaluation gives the same bytes.
+
+    Args:
+        folder: to write to.
+        metrics: the content of ``metrics.json``.
+        errors: all of them.
+        pairs: of the section that was evaluated.
+        findings: that were evaluated.
+        max_pairs: in the viewer, the worst errors first.
+    """
+    if max_pairs < 0:
+        raise ReportError(f"max_pairs is {max_pairs}; expected 0 or more")
+    numbers = worst_first(pairs, errors, max_pairs)
+    shown = list(shown_pairs(pairs, numbers, findings, errors, metrics["errors"]["iou"])) if numbers else []
+    pictures = _pictures([pairs[number] for number in numbers])
+    for pair, of_pair in zip(shown, pictures, strict=True):
+        for name, picture in of_pair.items():
+            view = pair["views"][name]
+            view["picture"] = picture.jpeg if picture else None
+            if picture:
+                view["rows"], view["columns"] = picture.rows, picture.columns
+    path = folder / FILE_NAME
+    unfinished = path.with_name(path.name + ".unfinished")
+    unfinished.write_text(_page(_overview(metrics, pairs, shown), shown), encoding="utf-8")
+    unfinished.replace(path)
+    return path
+
+
+def _overview(
+    metrics: Mapping[str, Any], pairs: Sequence[Pair], shown: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """All that the page tells before a pair is shown."""
+    views = [view for pair in shown for view in pair["views"].values() if view]
+    scores = np.array([score for view in views for score in view["scores"]])
+    kept = ("settings", "counts", "detection", "links", "errors", "subgroups")
+    return {
+        "model": _without_ids(metrics["model"], pairs),
+        "data": {"name": _without_ids(metrics["data"]["name"], pairs), "section": metrics["data"]["section"]},
+        **{name: metrics[name] for name in kept},
+        "version": __version__,
+        "rates": RATES,
+        "units": UNIT_NAMES,
+        "error_types": ERROR_TYPES,
+        "viewer": {
+            "pairs": len(pairs),
+            "views": len(views),
+            "pictures": sum(view["picture"] is not None for view in views),
+            "score_range": [float(scores.min()), float(scores.max())] if len(scores) else [0.0, 1.0],
+        },
+        "shown": [{name: pair[name] for name in ("number", "laterality", "errors")} for pair in shown],
+    }
+
+
+def _without_ids(text: str, pairs: Sequence[Pair]) -> str:
+    """A text that somebody wrote, without the ids of these pairs and patients in it."""
+    ids = {name for pair in pairs for name in (pair.pair_id, pair.patient_id) if name in text}
+    for name in sorted(ids, key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "…", text)
+    return text
+
+
+def _page(overview: Mapping[str, Any], shown: Sequence[Mapping[str, Any]]) -> str:
+    parts = {
+        "title": html.escape(f"{overview['model']} on {overview['data']['name']}"),
+        "style": (PAGE / "page.css").read_text(encoding="utf-8"),
+        "script": "\n".join((PAGE / name).read_text(encoding="utf-8") for name in SCRIPTS),
+        "data": _json_block("overview", overview)
+        + "".join(_json_block(f"pair-{place}", pair) for place, pair in enumerate(shown)),
+    }
+    page = (PAGE / "page.html").read_text(encoding="utf-8")
+    # In one pass, so that nothing that was filled in is taken for a place to fill.
+    return re.sub(r"\[\[(\w+)\]\]", lambda match: parts[match[1]], page)
+
+
+def _json_block(name: str, content: Any) -> str:
+    """A script element with JSON. Without `<` nothing in it can end the element or begin another."""
+    text = json.dumps(content, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    return f'<script type="application/json" id="{name}">{text}</script>\n'
+
+
+def _pictures(pairs: Sequence[Pair]) -> Iterator[dict[str, Picture | None]]:
+    """The pictures of each pair by view; None for an image that is not there or cannot be read."""
+    views = [view for pair in pairs for view in pair.views.values()]
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, MOST_THREADS)) as pool:
+        made = iter(
+            tqdm(pool.map(_picture, views), "report", len(views), unit="image", disable=None, leave=False)
+        )
+        for pair in pairs:
+            yield {name: next(made) for name in VIEW_NAMES if name in pair.views}
+
+
+def _picture(view: View) -> Picture | None:
+    try:
+        pixels = read_image(view.image).pixels
+    except ImageError:
+        return None
+    picture = to_grey(pixels)
+    picture.thumbnail((PICTURE_SIDE, PICTURE_SIDE), Image.Resampling.LANCZOS)
+    file = io.BytesIO()
+    picture.save(file, "JPEG", quality=JPEG_QUALITY, optimize=True)
+    rows, columns = pixels.shape
+    return Picture(rows, columns, base64.b64encode(file.getvalue()).decode("ascii"))
