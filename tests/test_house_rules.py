@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 # Each station may import from itself and from those before it.
 STATIONS = ["errors", "boxes", "data", "preprocessing", "networks", "training", "inference", "evaluation"]
-LAST = ["inspection", "apps", "cli"]
+LAST = ["inspection", "apps", "commands", "cli"]
 
 
 def station(path):

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from clnet.data.converters.links import certain_links
 from clnet.data.converters.marked import ConversionError, Mass, Skipped
 from clnet.data.pair import LINK_SOURCES
+from clnet.data.views import Laterality
 
 # The names of a column in the schemas, in small letters and with blanks for underscores.
 COLUMNS = {
@@ -36,11 +37,12 @@ COLUMNS = {
 }
 NEEDED = ("side", "view", "abnormality", "image", "mask")
 DESCRIPTORS = ("shape", "margins", "assessment", "pathology", "subtlety")
+SIDES: dict[str, Laterality] = {"LEFT": "L", "RIGHT": "R", "L": "L", "R": "R"}
 # What two rows on one lesion have to agree on, for their number to be believed.
 TELLING = ("shape", "margins", "pathology")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
     """A mass in a view, as a table says it.
 
@@ -58,7 +60,7 @@ class Row:
 
     where: str
     patient: str
-    laterality: str
+    laterality: Laterality
     view: str
     abnormality: str
     is_mass: bool
@@ -89,12 +91,13 @@ def read_tables(files: Iterable[Path]) -> tuple[list[Row], list[Skipped]]:
             tables += 1
             for number, values in enumerate(reader, start=1):
                 cells = {key: (values.get(name or "") or "").strip() for key, name in columns.items()}
-                row = _row(cells, file.name, f"{file.name} row {number}")
+                where = f"{file.name} row {number}"
+                row = _row(cells, file.name, where)
                 if row:
                     rows.append(row)
                 else:
                     detail = f"side {cells['side']!r}, view {cells['view']!r}"
-                    skipped.append(Skipped(f"{file.name} row {number}", "unknown patient, breast or view", detail))
+                    skipped.append(Skipped(where, "unknown patient, breast or view", detail))
     if not tables:
         raise ConversionError(
             "no table of CBIS-DDSM found, such as mass_case_description_train_set.csv: put the tables into "
@@ -155,13 +158,11 @@ def count(rows: Iterable[Row]) -> dict[str, int]:
 
 
 def _row(cells: dict[str, str], table: str, where: str) -> Row | None:
-    image, crop, mask = (
-        PurePosixPath(cells[name].replace("\\", "/")) for name in ("image", "crop", "mask")
-    )
+    image, crop, mask = (PurePosixPath(cells[name].replace("\\", "/")) for name in ("image", "crop", "mask"))
     folder = image.parts[0] if image.parts else ""
     in_path = re.search(r"P_\d+", folder)
     patient = cells["patient"] or (in_path[0] if in_path else "")
-    laterality = {"LEFT": "L", "RIGHT": "R", "L": "L", "R": "R"}.get(cells["side"].upper())
+    laterality = SIDES.get(cells["side"].upper())
     view = cells["view"].lower()
     if not patient or laterality is None or view not in ("cc", "mlo"):
         return None

@@ -8,12 +8,13 @@ from typing import Any
 from clnet.data.converters.account import Account, write_account
 from clnet.data.converters.links import BreastExtent, Link, certain_links, geometric_links, link_confidences
 from clnet.data.converters.marked import ConversionError, MarkedView, Skipped, Source
-from clnet.data.converters.memory import Memory
-from clnet.data.converters.pairing import Breast, find_breasts, relative, to_pair
+from clnet.data.converters.pairing import Breast, find_breasts, to_pair
+from clnet.data.converters.workspace import Workspace
 from clnet.data.datalist import SECTIONS, Datalist, split_by_patient, write_datalist
 from clnet.data.image_errors import ImageError
 from clnet.data.pair import Pair
 
+DATALIST, ACCOUNT = "datalist.json", "conversion.json"
 LEAST_PROBABLE = 0.05  # an annotated link that the depths find less probable is worth a look
 
 ExtentOf = Callable[[Path], Mapping[str, Any]]
@@ -40,42 +41,36 @@ class ConversionSettings:
 
 
 def convert(
-    found: Source,
-    source: Path,
-    out: Path,
-    settings: ConversionSettings,
-    memory: Memory,
-    extent_of: ExtentOf,
+    found: Source, workspace: Workspace, settings: ConversionSettings, extent_of: ExtentOf
 ) -> Account:
     """Write ``datalist.json`` and ``conversion.json`` of what a data set module found.
 
     Args:
         found: the views of the data set.
-        source: its folder, for names relative to it.
-        out: folder to write to.
+        workspace: where it stands, and where to write.
         settings: what the user chose.
-        memory: of work that need not be done again.
         extent_of: measures where the breast lies; called only for geometric links.
     """
     skipped, warnings = list(found.skipped), list(found.warnings)
-    breasts = find_breasts(found.views, source, skipped, warnings)
+    breasts = find_breasts(found.views, workspace, skipped, warnings)
     if settings.two_views_only:
-        breasts = _with_two_views(breasts, source, skipped)
-    if not breasts:
-        reasons = ", ".join(sorted({item.reason for item in skipped})) or "nothing was found"
-        raise ConversionError(
-            f"{source}: no image can be used ({reasons}). Check that this is the folder of {found.name}."
-        )
-    extents = _extents(breasts, memory, extent_of, warnings) if settings.geometric else {}
+        breasts = _with_two_views(breasts, workspace, skipped)
+    extents = _extents(breasts, workspace, extent_of, warnings) if settings.geometric else {}
     pairs = {breast.pair_id: to_pair(breast, _links(breast, extents, warnings)) for breast in breasts}
-    sections = _split(breasts, pairs, settings, warnings)
-    write_datalist(Datalist(found.name, sections), out / "datalist.json")
+    sections = _split(breasts, pairs, found.split_is_whole, settings, warnings)
     account = Account.of(found.name, sections, skipped, warnings)
-    write_account(account, out / "conversion.json")
+    write_account(account, workspace.out / ACCOUNT)
+    if not breasts:
+        reasons = ", ".join(account.skipped_by_reason) or "nothing was found"
+        raise ConversionError(
+            f"{workspace.source}: no image can be used ({reasons}); {workspace.out / ACCOUNT} names each. "
+            f"Check that this is the folder of {found.name}."
+        )
+    write_datalist(Datalist(found.name, sections), workspace.out / DATALIST)
     return account
 
 
-def _with_two_views(breasts: Iterable[Breast], source: Path, skipped: list[Skipped]) -> list[Breast]:
+def _with_two_views(breasts: Iterable[Breast], workspace: Workspace, skipped: list[Skipped]) -> list[Breast]:
     kept = []
     for breast in breasts:
         if len(breast.views) == 2:
@@ -83,12 +78,12 @@ def _with_two_views(breasts: Iterable[Breast], source: Path, skipped: list[Skipp
         else:
             (view,) = breast.views
             missing = "MLO" if view.view == "cc" else "CC"
-            skipped.append(Skipped(relative(view.image, source), "no partner", f"no {missing} of this breast"))
+            skipped.append(Skipped(workspace.name(view.image), "no partner", f"no {missing} of this breast"))
     return kept
 
 
 def _extents(
-    breasts: Iterable[Breast], memory: Memory, extent_of: ExtentOf, warnings: list[str]
+    breasts: Iterable[Breast], workspace: Workspace, extent_of: ExtentOf, warnings: list[str]
 ) -> dict[Path, BreastExtent]:
     """Where the breast lies in the images of breasts whose links are to be found or looked over."""
     unsure = [
@@ -99,9 +94,10 @@ def _extents(
         for view in breast.views
     ]
     extents = {}
-    for image, found in memory.map(extent_of, unsure, "Measuring depths").items():
+    for image, found in workspace.memory.map(extent_of, unsure, "Measuring depths").items():
         if isinstance(found, ImageError):
-            warnings.append(f"{image.name}: no geometric links, for the image cannot be read: {found}")
+            why = str(found).removeprefix(f"{image}: ")
+            warnings.append(f"{workspace.name(image)}: no geometric links, for it cannot be read: {why}")
         else:
             extents[image] = BreastExtent(**found)
     return extents
@@ -122,9 +118,9 @@ def _links(breast: Breast, extents: Mapping[Path, BreastExtent], warnings: list[
         probable = link_confidences(cc, mlo, measured)[link.cc, link.mlo]
         if probable < LEAST_PROBABLE:
             warnings.append(
-                f"pair {breast.pair_id}: the data set links mass {link.cc + 1} of CC with mass {link.mlo + 1} "
-                f"of MLO, but depth, size and descriptors make that improbable ({probable:.3f}); kept as "
-                f"{link.source}"
+                f"pair {breast.pair_id}: the data set links mass {link.cc + 1} of CC with mass "
+                f"{link.mlo + 1} of MLO, but depth, size and descriptors make that improbable "
+                f"({probable:.3f}); kept as {link.source}"
             )
     return certain
 
@@ -132,6 +128,7 @@ def _links(breast: Breast, extents: Mapping[Path, BreastExtent], warnings: list[
 def _split(
     breasts: Iterable[Breast],
     pairs: Mapping[str, Pair],
+    is_whole: bool,
     settings: ConversionSettings,
     warnings: list[str],
 ) -> dict[str, tuple[Pair, ...]]:
@@ -158,7 +155,7 @@ def _split(
         return split_by_patient(pairs.values(), shares, settings.seed)
     result = {section: tuple(by_own.get(section, ())) for section in SECTIONS}
     rest = (*result["training"], *by_own.get(None, ()))
-    if result["validation"]:
+    if is_whole or result["validation"]:
         return {**result, "training": rest}
     shares = {"training": 1 - settings.validation, "validation": settings.validation}
     return {**result, **split_by_patient(rest, shares, settings.seed)}

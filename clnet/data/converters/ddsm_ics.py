@@ -49,14 +49,12 @@ class Case:
         case_id: letter of the institution, patient and exam, such as "B_3024_1".
         digitizer: the first word of it: "DBA", "HOWTEK" or "LUMISYS"; "" if the file does not say.
         density: ACR breast density, 1 to 4; None if missing or 0.
-        age: of the patient in years; None if missing or 0.
         films: as many as there are lines.
     """
 
     case_id: str
     digitizer: str
     density: int | None
-    age: int | None
     films: tuple[Film, ...]
 
     @property
@@ -87,7 +85,6 @@ def parse_ics(text: str, file: Path) -> Case:
         case_id=case_id,
         digitizer=(facts.get("DIGITIZER") or [""])[0].upper(),
         density=_positive(facts.get("DENSITY")),
-        age=_positive(facts.get("PATIENT_AGE")),
         films=tuple(films),
     )
 

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from clnet.data.converters.marked import Box, ConversionError
+from clnet.data.converters.marked import ConversionError
 
 # Column and row of each step: up, up right, right, down right, down, down left, left, up left.
 STEPS: NDArray[np.int64] = np.array([(0, -1), (1, -1), (1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1)])
@@ -116,12 +116,6 @@ def trace(start: tuple[int, int], codes: Sequence[int]) -> NDArray[np.int64]:
     """The points (column, row) [1 + number of codes, 2] of a chain of steps from `start`."""
     steps = STEPS[np.asarray(codes, dtype=np.int64)]
     return np.concatenate([[start], np.asarray(start) + np.cumsum(steps, axis=0)])
-
-
-def outline_box(points: NDArray[np.int64]) -> Box:
-    """The smallest half-open box around pixels (column, row) [n, 2]."""
-    (x_min, y_min), (x_max, y_max) = points.min(axis=0).tolist(), points.max(axis=0).tolist()
-    return float(x_min), float(y_min), float(x_max + 1), float(y_max + 1)
 
 
 def _entries(text: str) -> Iterator[tuple[str, list[str]]]:

@@ -20,8 +20,8 @@ from clnet.data.converters.marked import MarkedView, Mass
 from clnet.data.pair import LinkSource
 
 # A standard deviation of the difference between the two views of one mass. The median difference of depths
-# is 4.6 mm (straight strip, 711 masses, BMC Med Imaging 2025), and the median of |N(0, s)| is 0.67 s. A breast
-# is about 90 mm deep.
+# is 4.6 mm (straight strip, 711 masses, BMC Med Imaging 2025), and the median of |N(0, s)| is 0.67 s. A
+# breast is about 90 mm deep.
 DEPTH_MM = 6.8
 DEPTH_SHARE = 0.075
 SIZE = 0.35  # of the logarithm of the ratio of sizes: a mass may look 1.4 times as large in the other view
@@ -110,7 +110,7 @@ def link_confidences(cc: MarkedView, mlo: MarkedView, extents: Extents) -> NDArr
 
 
 def _geometric_cost(masses: tuple[Mass, Mass], extents: Extents) -> float:
-    """Half the squared deviations of depth and size: in mm if both images know them, else in breast depths."""
+    """Half the squared deviations of depth and size: in mm if both images know them, or in breast depths."""
     in_mm = all(extent.mm for extent in extents)
     depth, size = [], []
     for mass, extent in zip(masses, extents, strict=True):

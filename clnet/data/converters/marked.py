@@ -1,12 +1,8 @@
 """What a data set says, in one form: views with their masses, and what could not be used and why.
 
-Each data set is a module of this folder with two functions::
+Each data set is a module of this folder with a function::
 
-    def add_options(parser: argparse.ArgumentParser) -> None:
-        "The options that only this data set has, if any."
-
-    def read(source: Path, options: argparse.Namespace) -> Source:
-        "What stands in `source`. `options.memory` is a `Memory` of work that need not be done again."
+    def read(workspace: Workspace, …) -> Source
 
 All the rest (cut boxes at the image's edge, choose one image a view, pair, link, split, write, account) is
 the same for every data set and stands in `convert.py`.
@@ -17,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from clnet.data.views import Laterality
 from clnet.errors import ClnetError
 
 Box = tuple[float, float, float, float]
@@ -54,6 +51,8 @@ class MarkedView:
         laterality: "L" or "R".
         view: "cc" or "mlo".
         masses: those marked in it.
+        unplaced: a line for each mass that is in the image, though its place is not known. Such an image is
+            not used, for it would teach that there is none.
         attributes: density, birads, pathology, … of the breast.
         section: the data set's own split, "training", "validation" or "test"; None: by our split.
         links_annotated: the same `lesion_id` in both views is the same lesion, and another id another one.
@@ -64,9 +63,10 @@ class MarkedView:
     size: tuple[int, int]
     patient_id: str
     study_id: str
-    laterality: str
+    laterality: Laterality
     view: str
     masses: tuple[Mass, ...] = ()
+    unplaced: tuple[str, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict)
     section: str | None = None
     links_annotated: bool = False
@@ -96,9 +96,12 @@ class Source:
         views: what can be used.
         skipped: what cannot, one entry each.
         warnings: what was used, and is unusual.
+        split_is_whole: the sections of the views are all that there is to the split; no validation section is
+            made of a part of the training section.
     """
 
     name: str
     views: list[MarkedView]
     skipped: list[Skipped] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    split_is_whole: bool = False

@@ -1,4 +1,4 @@
-"""Boxes from what data sets hold: outlines drawn as masks, of the image's size or of another.
+"""Boxes from what data sets hold: masks, of the image's size or of another, and points of outlines.
 
 The conventions are those of `clnet.boxes`: xyxy, x along the columns, half-open.
 """
@@ -17,6 +17,12 @@ def box_of_mask(mask: NDArray[Any]) -> Box | None:
     if not len(rows):
         return None
     return float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1)
+
+
+def box_of_points(points: NDArray[Any]) -> Box:
+    """The smallest box of whole pixels around the pixels that points (x, y) [n, 2] lie in."""
+    (x_min, y_min), (x_max, y_max) = np.floor(points.min(axis=0)), np.floor(points.max(axis=0))
+    return float(x_min), float(y_min), float(x_max + 1), float(y_max + 1)
 
 
 def to_size(box: Box, size: tuple[int, int], new_size: tuple[int, int]) -> Box:

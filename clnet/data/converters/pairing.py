@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from clnet.data.converters.links import Link
 from clnet.data.converters.marked import MarkedView, Mass, Skipped
 from clnet.data.converters.marked_boxes import cut_at_edges
+from clnet.data.converters.workspace import Workspace
 from clnet.data.header import read_header
 from clnet.data.image_errors import ImageError
 from clnet.data.pair import VIEW_NAMES, Pair, View
@@ -36,20 +36,23 @@ class Breast:
 
 
 def find_breasts(
-    views: Iterable[MarkedView], source: Path, skipped: list[Skipped], warnings: list[str]
+    views: Iterable[MarkedView], workspace: Workspace, skipped: list[Skipped], warnings: list[str]
 ) -> list[Breast]:
     """The breasts in a data set, ordered by study and side. What is not used is added to `skipped`."""
     images: dict[tuple[str, str], dict[str, list[MarkedView]]] = defaultdict(lambda: defaultdict(list))
     for view in views:
-        images[view.study_id, view.laterality][view.view].append(
-            _with_boxes_inside(view, source, skipped, warnings)
-        )
+        inside = _with_boxes_inside(view, workspace, warnings)
+        if inside.unplaced:
+            name, detail = workspace.name(view.image), "; ".join(inside.unplaced)
+            skipped.append(Skipped(name, "image with a mass of unknown place", detail))
+        else:
+            images[view.study_id, view.laterality][view.view].append(inside)
     breasts = []
     for _, by_view in sorted(images.items()):
-        cc, mlo = (_choose(by_view[name], source, skipped) for name in VIEW_NAMES)
+        cc, mlo = (_choose(by_view[name], workspace, skipped) for name in VIEW_NAMES)
         if cc and mlo and cc.patient_id != mlo.patient_id:
-            detail = f"{relative(cc.image, source)} is of the same study and breast"
-            skipped.append(Skipped(relative(mlo.image, source), "another patient in the same study", detail))
+            detail = f"{workspace.name(cc.image)} is of the same study and breast"
+            skipped.append(Skipped(workspace.name(mlo.image), "another patient in the same study", detail))
             mlo = None
         if cc or mlo:
             breasts.append(Breast(cc, mlo))
@@ -88,30 +91,33 @@ def to_pair(breast: Breast, links: Sequence[Link]) -> Pair:
     )
 
 
-def relative(file: Path, source: Path) -> str:
-    """The name of a file for an account: relative to the data set."""
-    return file.relative_to(source).as_posix() if file.is_relative_to(source) else file.name
-
-
-def _with_boxes_inside(
-    view: MarkedView, source: Path, skipped: list[Skipped], warnings: list[str]
-) -> MarkedView:
+def _with_boxes_inside(view: MarkedView, workspace: Workspace, warnings: list[str]) -> MarkedView:
     masses: list[Mass] = []
-    for number, mass in enumerate(view.masses):
-        where = f"{relative(view.image, source)}: mass {number}"
+    unplaced = list(view.unplaced)
+    for number, mass in enumerate(view.masses, start=1):
         words = f"box {list(mass.box)}, image of {view.size[1]} columns and {view.size[0]} rows"
         inside = cut_at_edges(mass.box, view.size) if np.isfinite(mass.box).all() else None
         if inside is None:
-            skipped.append(Skipped(where, "box outside the image", words))
+            unplaced.append(f"mass {number} lies outside the image ({words})")
             continue
         if inside != tuple(mass.box):
-            warnings.append(f"{where}: cut at the edge of the image ({words})")
+            warnings.append(
+                f"{workspace.name(view.image)}: mass {number} cut at the edge of the image ({words})"
+            )
         masses.append(replace(mass, box=inside))
-    return replace(view, masses=tuple(masses))
+    return replace(view, masses=tuple(masses), unplaced=tuple(unplaced))
 
 
-def _choose(candidates: Sequence[MarkedView], source: Path, skipped: list[Skipped]) -> MarkedView | None:
-    """One image of a view: by the rules of `clnet.data.study`, which look at the headers."""
+def _choose(
+    candidates: Sequence[MarkedView], workspace: Workspace, skipped: list[Skipped]
+) -> MarkedView | None:
+    """One image of a view: one with masses, and the best by the rules of `clnet.data.study`."""
+    marked = [view for view in candidates if view.masses]
+    for view in candidates if marked else ():
+        if not view.masses:
+            detail = f"the masses are marked in {workspace.name(marked[0].image)}"
+            skipped.append(Skipped(workspace.name(view.image), "another image of this view", detail))
+    candidates = marked or candidates
     if len(candidates) < 2:
         return candidates[0] if candidates else None
     headers, refused = [], {}
@@ -136,7 +142,7 @@ def _choose(candidates: Sequence[MarkedView], source: Path, skipped: list[Skippe
         if view.image not in chosen:
             reason = "unreadable image" if view.image in refused else "another image of this view"
             detail = reasons[view.image].removeprefix(f"{view.image}: ")
-            skipped.append(Skipped(relative(view.image, source), reason, detail))
+            skipped.append(Skipped(workspace.name(view.image), reason, detail))
     return next((view for view in candidates if view.image in chosen), None)
 
 
