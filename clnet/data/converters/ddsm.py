@@ -229,10 +229,12 @@ def _view(place: _Place, workspace: Workspace, skipped: list[Skipped], warnings:
     case, film = place.case, place.film
     masses, unplaced = [], []
     try:
-        overlay = parse_overlay(_text(place.overlay), place.overlay) if place.overlay else Overlay((), ())
+        overlay = parse_overlay(_text(place.overlay), place.overlay) if place.overlay else Overlay()
     except (OverlayError, DamagedImageError) as error:
-        overlay = Overlay((), ())
+        overlay = Overlay()
         unplaced.append(f"its overlay cannot be used: {str(error).removeprefix(f'{place.overlay}: ')}")
+    if overlay.missing:
+        unplaced.append(f"its overlay announces {overlay.missing} more that it does not hold")
     name = workspace.name(place.overlay or place.image)
     if film.has_overlay and not place.overlay:
         unplaced.append("the .ics file says OVERLAY, but there is no such file")

@@ -65,10 +65,11 @@ class Abnormality:
 
 @dataclass(frozen=True)
 class Overlay:
-    """The abnormalities of a film, and what is odd about the file."""
+    """The abnormalities of a film, what is odd about the file, and how many it announces and does not hold."""
 
-    abnormalities: tuple[Abnormality, ...]
-    warnings: tuple[str, ...]
+    abnormalities: tuple[Abnormality, ...] = ()
+    warnings: tuple[str, ...] = ()
+    missing: int = 0
 
 
 def parse_overlay(text: str, file: Path) -> Overlay:
@@ -104,12 +105,12 @@ def parse_overlay(text: str, file: Path) -> Overlay:
     expected = announced.get("TOTAL_ABNORMALITIES")
     if expected is None:
         raise OverlayError(f"{file}: has no TOTAL_ABNORMALITIES: it is no overlay of DDSM, or is damaged.")
-    if expected != len(found):
+    if expected < len(found):
         warnings.append(
             f"{file}: holds {len(found)} abnormalities, but TOTAL_ABNORMALITIES is {expected}; those that "
             "are there are used"
         )
-    return Overlay(tuple(found), tuple(warnings))
+    return Overlay(tuple(found), tuple(warnings), max(expected - len(found), 0))
 
 
 def trace(start: tuple[int, int], codes: Sequence[int]) -> NDArray[np.int64]:
