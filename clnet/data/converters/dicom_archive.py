@@ -1,6 +1,6 @@
 """A folder of DICOM files of one's own: views by their headers, boxes from a file, if there is one.
 
-Nothing of a patient goes into the datalist: pseudonyms stand for patients and studies.
+Nothing of a patient goes into the datalist: `Workspace.headers` has pseudonyms for patients and studies.
 """
 
 from collections import Counter
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clnet.data.converters.annotations import Annotations, Marks, read_annotations
 from clnet.data.converters.marked import MarkedView, Skipped, Source
-from clnet.data.converters.workspace import Workspace, pseudonym
+from clnet.data.converters.workspace import Workspace
 from clnet.data.header import ImageHeader
 from clnet.data.study import why_not_standard
 
@@ -68,12 +68,11 @@ def _view(header: ImageHeader, marks: Marks, workspace: Workspace, warnings: lis
         )
     # Both are there: `why_not_standard` refuses images without.
     laterality, view = header.laterality or "L", header.view or ""
-    study = pseudonym(header.study_uid)
     return MarkedView(
         image=header.file,
         size=(header.rows, header.columns),
-        patient_id=header.patient_id or study,
-        study_id=study,
+        patient_id=header.patient_id or header.study_uid,
+        study_id=header.study_uid,
         laterality=laterality,
         view=view.lower(),
         masses=tuple(marks.masses),

@@ -86,12 +86,14 @@ def pseudonym(identifier: str) -> str:
 
 
 def header_facts(file: Path) -> dict[str, Any]:
-    """The header of a DICOM file in a form that JSON can hold; a pseudonym stands for the patient."""
+    """The header of a DICOM file in a form that JSON can hold; pseudonyms stand for patient and study."""
     if image_format(file) != "DICOM":
         raise NotAnImageError(f"{file}: not a DICOM file")
     header = read_header(file)
-    facts = asdict(header) | {"patient_id": header.patient_id and pseudonym(header.patient_id)}
+    facts = asdict(header)
     del facts["file"]
+    for name in ("patient_id", "study_uid"):
+        facts[name] = facts[name] and pseudonym(facts[name])
     return facts
 
 

@@ -179,7 +179,9 @@ class Ddsm:
         lines += ["DATE_DIGITIZED 7 22 1997", f"DIGITIZER {digitizer}", "SEQUENCE"]
         for name, text in films.items():
             flag = changes.get("flags", {}).get(name, "NON_OVERLAY" if text is None else "OVERLAY")
-            lines.append(f"{name} LINES {rows} PIXELS_PER_LINE {columns} BITS_PER_PIXEL 12 RESOLUTION 50 {flag}")
+            lines.append(
+                f"{name} LINES {rows} PIXELS_PER_LINE {columns} BITS_PER_PIXEL 12 RESOLUTION 50 {flag}"
+            )
             (folder / f"{case_id}.{name}.LJPEG").write_bytes(encode(self.grey(name, size), 12, 1, True))
             if text is not None:
                 (folder / f"{case_id}.{name}.OVERLAY").write_text(text)
@@ -235,7 +237,10 @@ class Inbreast:
     def image(self, number, patient, side, view, rois=None, date="200802", size=(90, 60), **cells):
         short = {"MLO": "ML", "CC": "CC"}[view]
         file = self.folder / "AllDICOMs" / f"{number}_{patient}_MG_{side}_{short}_ANON.dcm"
-        save(file, mammogram(breast(*size, side), ImageLaterality=side, ViewPosition=short, PatientID="removed"))
+        save(
+            file,
+            mammogram(breast(*size, side), ImageLaterality=side, ViewPosition=short, PatientID="removed"),
+        )
         if rois is not None:
             (self.folder / "AllXML" / f"{number}.xml").write_bytes(outline_file(rois))
         row = {"Patient ID": "removed", "Patient age": "removed", "Laterality": side, "View": view}

@@ -291,7 +291,9 @@ def test_the_real_breasts_of_p_00173_have_their_three_lesions(factor, tmp_path, 
     left, right = done.datalist["test"]
     for pair in (left, right):
         for view in ("cc", "mlo"):
-            expected = sorted(box for (place, _), box in boxes.items() if place == f"{pair.laterality}_{view}")
+            expected = sorted(
+                box for (place, _), box in boxes.items() if place == f"{pair.laterality}_{view}"
+            )
             assert sorted(map(tuple, getattr(pair, view).boxes.tolist())) == expected
     assert left.links == {"1": "single_pair"}
     assert set(right.links.values()) == {"annotated"}

@@ -58,7 +58,9 @@ def test_two_exams_of_a_patient_are_two_pairs_in_one_section(data, converted):
 
 
 @pytest.mark.parametrize("points", [[], [(10.0, 20.0)], [(10.0, 20.0), (12.0, 22.0)]], ids=len)
-def test_a_mass_of_less_than_three_points_has_no_extent_so_that_its_image_is_not_used(points, data, converted):
+def test_a_mass_of_less_than_three_points_has_no_extent_so_that_its_image_is_not_used(
+    points, data, converted
+):
     data.image("1001", PATIENT, "L", "CC", [("Mass", points), ("Mass", ring(CC))])
     data.image("1002", PATIENT, "L", "MLO", [("Mass", ring(MLO)), ("Calcification", points)])
     data.table()
@@ -165,9 +167,7 @@ def test_the_xls_has_file_names_as_floats_a_blank_after_mass_and_a_trailer(xls, 
     assert pair.attributes["birads"] == "4c"
     # The table marks a mass in the other view too, which nobody outlined.
     assert pair.mlo is None
-    assert "the table says that there is a mass" in done.detail(
-        f"AllDICOMs/1002_{PATIENT}_MG_L_ML_ANON.dcm"
-    )
+    assert "the table says that there is a mass" in done.detail(f"AllDICOMs/1002_{PATIENT}_MG_L_ML_ANON.dcm")
     assert ("INbreast.xls row 3", "row of no image") in done.skipped
 
 
