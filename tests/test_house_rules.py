@@ -51,6 +51,30 @@ def test_networks_know_no_data(path):
     assert not {"data", "preprocessing"} & set(imported_stations(path))
 
 
+FORBIDDEN_BUILTINS = {"eval", "exec", "compile", "__import__"}
+FORBIDDEN_METHODS = {"extractall", "unpack_archive"}  # write wherever an archive says
+FORBIDDEN_MODULES = {"dill", "cloudpickle", "joblib", "shelve", "marshal"}
+FORBIDDEN_ARGUMENTS = {("allow_pickle", True), ("weights_only", False)}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_data_from_outside_is_never_run_unpickled_or_unpacked(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        where = f"{path}:{getattr(node, 'lineno', 0)}"
+        if isinstance(node, ast.Name):
+            assert node.id not in FORBIDDEN_BUILTINS | FORBIDDEN_METHODS, where
+        elif isinstance(node, ast.Attribute):
+            assert node.attr not in FORBIDDEN_METHODS, where
+            of_pickle = isinstance(node.value, ast.Name) and node.value.id == "pickle"
+            assert not of_pickle or node.attr == "UnpicklingError", where  # its error may be caught
+        elif isinstance(node, ast.keyword):
+            assert (node.arg, getattr(node.value, "value", None)) not in FORBIDDEN_ARGUMENTS, where
+        elif isinstance(node, ast.Import):
+            assert not {alias.name.split(".")[0] for alias in node.names} & FORBIDDEN_MODULES, where
+        elif isinstance(node, ast.ImportFrom):
+            assert (node.module or "").split(".")[0] not in FORBIDDEN_MODULES | {"pickle"}, where
+
+
 @pytest.mark.parametrize(
     "command", [["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]], ids=" ".join
 )

@@ -65,7 +65,7 @@ class Abnormality:
 
 @dataclass(frozen=True)
 class Overlay:
-    """The abnormalities of a film, what is odd about the file, and how many it announces and does not hold."""
+    """The abnormalities of a film, what is odd about the file, how many it announces but lacks."""
 
     abnormalities: tuple[Abnormality, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ class Conversion:
 
     @property
     def pairs(self):
+        """By id, of all sections."""
         return {pair.pair_id: pair for pairs in self.datalist.sections.values() for pair in pairs}
 
     @property
@@ -26,12 +27,15 @@ class Conversion:
 
     @property
     def warnings(self):
+        """All of them as one text."""
         return "\n".join(self.account["warnings"])
 
     def detail(self, item):
+        """What more is said of an item that was not used."""
         return next(entry["detail"] for entry in self.account["skipped"] if entry["item"] == item)
 
     def boxes(self, pair_id, view):
+        """Those of a view of a pair."""
         return getattr(self.pairs[pair_id], view).boxes.tolist()
 
 

@@ -1,4 +1,4 @@
-"""Each data set in miniature, as it stands on disk: file names, folders, tables with their quirks, syntaxes."""
+"""Each data set in miniature, as it stands on disk: names, folders, tables with their quirks, syntaxes."""
 
 import csv
 import gzip
@@ -170,7 +170,7 @@ class Ddsm:
 
     def case(self, case_id, films, digitizer="LUMISYS LASER", size=(60, 40), **changes):
         """Write a case; `films` has, by name, the text of its overlay or None. Gives the folder."""
-        letter, number, _ = case_id.split("_")
+        number = case_id.split("_")[1]
         folder = self.folder / "cases" / "cancers" / "cancer_01" / f"case{number}"
         folder.mkdir(parents=True)
         rows, columns = size
@@ -235,6 +235,7 @@ class Inbreast:
             (self.folder / name).mkdir(parents=True)
 
     def image(self, number, patient, side, view, rois=None, date="200802", size=(90, 60), **cells):
+        """An image, its outlines if `rois` is given, and its row."""
         short = {"MLO": "ML", "CC": "CC"}[view]
         file = self.folder / "AllDICOMs" / f"{number}_{patient}_MG_{side}_{short}_ANON.dcm"
         save(
@@ -249,6 +250,7 @@ class Inbreast:
         return file
 
     def table(self):
+        """Write the table; gives the folder."""
         write_csv(self.folder / "INbreast.csv", self.rows, delimiter=";")
         return self.folder
 
@@ -277,5 +279,6 @@ class VindrMammo:
         return file
 
     def table(self):
+        """Write the table; gives the folder."""
         write_csv(self.folder / "finding_annotations.csv", self.rows)
         return self.folder

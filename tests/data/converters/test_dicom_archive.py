@@ -15,12 +15,15 @@ CC, MLO = (5, 20, 20, 40), (8, 30, 25, 51)
 
 
 class Archive:
+    """A folder of DICOM files, and files of boxes beside it."""
+
     def __init__(self, folder):
         self.folder = folder
         self.uids = {}
         self.studies = {}
 
     def image(self, name, patient, side, view, **tags):
+        """Write an image; the images of a patient are one study."""
         file = self.folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         study = self.studies.setdefault(patient, generate_uid())

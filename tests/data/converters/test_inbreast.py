@@ -58,9 +58,7 @@ def test_two_exams_of_a_patient_are_two_pairs_in_one_section(data, converted):
 
 
 @pytest.mark.parametrize("points", [[], [(10.0, 20.0)], [(10.0, 20.0), (12.0, 22.0)]], ids=len)
-def test_a_mass_of_less_than_three_points_has_no_extent_so_that_its_image_is_not_used(
-    points, data, converted
-):
+def test_an_image_with_a_mass_of_less_than_three_points_is_not_used(points, data, converted):
     data.image("1001", PATIENT, "L", "CC", [("Mass", points), ("Mass", ring(CC))])
     data.image("1002", PATIENT, "L", "MLO", [("Mass", ring(MLO)), ("Calcification", points)])
     data.table()
