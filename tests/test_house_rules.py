@@ -71,6 +71,7 @@ def test_data_from_outside_is_never_run_unpickled_or_unpacked(path):
             assert (node.arg, getattr(node.value, "value", None)) not in FORBIDDEN_ARGUMENTS, where
         elif isinstance(node, ast.Import):
             assert not {alias.name.split(".")[0] for alias in node.names} & FORBIDDEN_MODULES, where
+            assert not any(alias.name == "pickle" and alias.asname for alias in node.names), where
         elif isinstance(node, ast.ImportFrom):
             assert (node.module or "").split(".")[0] not in FORBIDDEN_MODULES | {"pickle"}, where
 
