@@ -120,8 +120,8 @@ def _convert(options: argparse.Namespace) -> int:
         raise OptionError("--out DIR is missing: where shall the datalist be written?")
 
     from clnet.data.converters.account import describe
-    from clnet.data.converters.convert import ACCOUNT, DATALIST, ConversionSettings, convert
-    from clnet.data.converters.workspace import Workspace
+    from clnet.data.converters.convert import ConversionSettings, convert
+    from clnet.data.converters.workspace import ACCOUNT, DATALIST, Workspace
     from clnet.preprocessing.depth import breast_extent
 
     workspace = Workspace.open(options.source, options.out, options.workers)

@@ -19,6 +19,7 @@ class Account:
 
     Attributes:
         name: of the data set.
+        settings: what the user chose.
         sections: counts by section, and "all" for their sum: `pairs`, `one_view` (pairs of which a view is
             missing), `views`, `masses` (boxes), `lesions` (linked boxes count once), `links`, by source, and
             `unlinked` (masses that might have a partner: both views have masses, and none was linked).
@@ -27,6 +28,7 @@ class Account:
     """
 
     name: str
+    settings: Mapping[str, Any]
     sections: Mapping[str, Mapping[str, int]]
     skipped: tuple[Skipped, ...]
     warnings: tuple[str, ...]
@@ -35,6 +37,7 @@ class Account:
     def of(
         cls,
         name: str,
+        settings: Mapping[str, Any],
         sections: Mapping[str, Sequence[Pair]],
         skipped: Sequence[Skipped],
         warnings: Sequence[str],
@@ -43,7 +46,7 @@ class Account:
         counts = {section: _count(pairs) for section, pairs in sections.items()}
         counts["all"] = _count([pair for pairs in sections.values() for pair in pairs])
         ordered = sorted(skipped, key=lambda item: (item.reason, item.item, item.detail))
-        return cls(name, counts, tuple(ordered), tuple(sorted(warnings)))
+        return cls(name, settings, counts, tuple(ordered), tuple(sorted(warnings)))
 
     @property
     def skipped_by_reason(self) -> dict[str, int]:
@@ -56,6 +59,7 @@ def write_account(account: Account, path: Path) -> None:
     content: dict[str, Any] = {
         "schema": 1,
         "name": account.name,
+        "settings": account.settings,
         "sections": account.sections,
         "skipped_by_reason": account.skipped_by_reason,
     }

@@ -32,13 +32,12 @@ def read(workspace: Workspace, tables: Sequence[Path] = ()) -> Source:
         workspace: where the data set is.
         tables: the case description tables; all CSV files of the data set, if not given.
     """
-    files = workspace.files()
-    tables = tables or _tables(files)
+    tables = tables or _tables(workspace.files())
     rows, skipped = read_tables(tables)
     skipped += [Skipped(row.where, "a calcification, not a mass") for row in rows if not row.is_mass]
     masses = [row for row in rows if row.is_mass]
     warnings = _in_both_splits(rows)
-    headers, refused = workspace.headers([file for file in files if file not in tables])
+    headers, refused = workspace.headers(workspace.files(without=tables))
     skipped += refused
 
     index = _Index(headers, workspace)

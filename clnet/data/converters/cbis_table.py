@@ -6,7 +6,6 @@ current one `left or right breast`, `image view`, `abnormality id`, `image file 
 inside its quotes, so rows span lines: only a CSV reader reads them.
 """
 
-import csv
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from clnet.data.converters.links import certain_links
 from clnet.data.converters.marked import ConversionError, Mass, Skipped
+from clnet.data.converters.tables import read_table
 from clnet.data.pair import LINK_SOURCES
 from clnet.data.views import Laterality
 
@@ -78,26 +78,31 @@ def read_tables(files: Iterable[Path]) -> tuple[list[Row], list[Skipped]]:
     skipped: list[Skipped] = []
     tables = 0
     for file in files:
-        with file.open(newline="", encoding="utf-8-sig", errors="replace") as stream:
-            reader = csv.DictReader(stream)
-            names = {(name or "").strip().lower().replace("_", " "): name for name in reader.fieldnames or ()}
-            columns = {
-                key: next((names[alias] for alias in aliases if alias in names), None)
-                for key, aliases in COLUMNS.items()
-            }
-            if not all(columns[key] for key in NEEDED):
-                skipped.append(Skipped(file.name, "not a table of CBIS-DDSM"))
-                continue
-            tables += 1
-            for number, values in enumerate(reader, start=1):
-                cells = {key: (values.get(name or "") or "").strip() for key, name in columns.items()}
-                where = f"{file.name} row {number}"
-                row = _row(cells, file.name, where)
-                if row:
-                    rows.append(row)
-                else:
-                    detail = f"side {cells['side']!r}, view {cells['view']!r}"
-                    skipped.append(Skipped(where, "unknown patient, breast or view", detail))
+        if not file.is_file():
+            raise ConversionError(f"{file}: no such table. Check the path.")
+        try:
+            found = read_table(file, ())
+        except ConversionError as error:
+            skipped.append(Skipped(file.name, "unreadable table", str(error)))
+            continue
+        names = {name.replace("_", " "): name for name in (found[0] if found else ())}
+        columns = {
+            key: next((names[alias] for alias in aliases if alias in names), "")
+            for key, aliases in COLUMNS.items()
+        }
+        if not all(columns[key] for key in NEEDED):
+            skipped.append(Skipped(file.name, "not a table of CBIS-DDSM"))
+            continue
+        tables += 1
+        for number, values in enumerate(found, start=1):
+            where = f"{file.name} row {number}"
+            cells = {key: values.get(name, "") for key, name in columns.items()}
+            row = _row(cells, file.name, where)
+            if row:
+                rows.append(row)
+            else:
+                detail = f"side {cells['side']!r}, view {cells['view']!r}"
+                skipped.append(Skipped(where, "unknown patient, breast or view", detail))
     if not tables:
         raise ConversionError(
             "no table of CBIS-DDSM found, such as mass_case_description_train_set.csv: put the tables into "

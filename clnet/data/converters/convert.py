@@ -1,7 +1,7 @@
 """The steps that are the same for every data set: pair, link, split, write, and account for all of it."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +9,11 @@ from clnet.data.converters.account import Account, write_account
 from clnet.data.converters.links import BreastExtent, Link, certain_links, geometric_links, link_confidences
 from clnet.data.converters.marked import ConversionError, MarkedView, Skipped, Source
 from clnet.data.converters.pairing import Breast, find_breasts, to_pair
-from clnet.data.converters.workspace import Workspace
+from clnet.data.converters.workspace import ACCOUNT, DATALIST, Workspace
 from clnet.data.datalist import SECTIONS, Datalist, split_by_patient, write_datalist
 from clnet.data.image_errors import ImageError
 from clnet.data.pair import Pair
 
-DATALIST, ACCOUNT = "datalist.json", "conversion.json"
 LEAST_PROBABLE = 0.05  # an annotated link that the depths find less probable is worth a look
 
 ExtentOf = Callable[[Path], Mapping[str, Any]]
@@ -58,7 +57,7 @@ def convert(
     extents = _extents(breasts, workspace, extent_of, warnings) if settings.geometric else {}
     pairs = {breast.pair_id: to_pair(breast, _links(breast, extents, warnings)) for breast in breasts}
     sections = _split(breasts, pairs, found.split_is_whole, settings, warnings)
-    account = Account.of(found.name, sections, skipped, warnings)
+    account = Account.of(found.name, asdict(settings), sections, skipped, warnings)
     write_account(account, workspace.out / ACCOUNT)
     if not breasts:
         reasons = ", ".join(account.skipped_by_reason) or "nothing was found"

@@ -26,7 +26,7 @@ def read(workspace: Workspace, boxes: Path | None = None, secondary_capture: boo
     """
     annotations = read_annotations(boxes) if boxes else Annotations({}, names_all=False)
     skipped = list(annotations.skipped)
-    headers, refused = workspace.headers([file for file in workspace.files() if file != boxes])
+    headers, refused = workspace.headers(workspace.files(without=[boxes] if boxes else []))
     skipped += refused
     warnings = [] if boxes else ["no boxes were given: this datalist is for inference, not for training"]
     marks_of, unmatched = _match(annotations.images, headers, workspace)

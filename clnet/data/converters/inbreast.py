@@ -61,8 +61,8 @@ def read(workspace: Workspace, table: Path | None = None) -> Source:
         workspace: where the data set is.
         table: INbreast.csv or INbreast.xls; found in the data set if not given, the csv first.
     """
-    files = workspace.files()
-    table = table or _table(files, workspace.source)
+    table = table or _table(workspace.files(), workspace.source)
+    files = workspace.files(without=[table])
     rows, skipped = _rows(table)
     matches = {file: match for file in files if (match := _IMAGE.fullmatch(file.name))}
     drawn = [file for file in files if file.suffix.lower() == ".xml" and file.stem.isdigit()]
@@ -71,7 +71,7 @@ def read(workspace: Workspace, table: Path | None = None) -> Source:
     skipped += [
         Skipped(workspace.name(file), "neither an image nor outlines of INbreast")
         for file in files
-        if file not in matches and file not in drawn and file != table
+        if file not in matches and file not in drawn
     ]
     headers, refused = workspace.headers(list(images.values()))
     skipped += refused

@@ -34,8 +34,7 @@ def read(workspace: Workspace, table: Path | None = None) -> Source:
         workspace: where the data set is.
         table: finding_annotations.csv; found in the data set if not given.
     """
-    files = workspace.files()
-    table = table or next((file for file in files if file.name == TABLE), None)
+    table = table or next((file for file in workspace.files() if file.name == TABLE), None)
     if table is None:
         raise ConversionError(f"{workspace.source}: no {TABLE} in it. Name the table by --table.")
     findings: dict[str, list[tuple[str, Row]]] = defaultdict(list)
@@ -46,7 +45,8 @@ def read(workspace: Workspace, table: Path | None = None) -> Source:
             skipped.append(Skipped(where, "row without an image_id or a study_id"))
         else:
             findings[row["image_id"]].append((where, row))
-    headers, refused = workspace.headers([file for file in files if file != table])
+    files = workspace.files(without=[table])
+    headers, refused = workspace.headers(files)
     skipped += refused
     there = {file.stem for file in files}
     images = workspace.first_of(headers, lambda file: file.stem, skipped)

@@ -12,7 +12,7 @@ from clnet.data.header import ImageHeader, image_format, read_header
 from clnet.data.image_errors import ImageError, NotAnImageError
 from clnet.data.study import files_in
 
-MEMORY = ".conversion-memory.json"
+DATALIST, ACCOUNT, MEMORY = "datalist.json", "conversion.json", ".conversion-memory.json"
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,17 @@ class Workspace:
             raise ConversionError(f"{source}: no such file or folder. Check the path.")
         if source.resolve() == out.resolve():
             raise ConversionError(f"{out}: is the data set's own folder; give another one by --out.")
+        if out.is_file() or ((out / DATALIST).exists() and not (out / ACCOUNT).exists()):
+            raise ConversionError(f"{out}: holds something that `clnet convert` did not write; give another.")
         return cls(source, out, Memory(out / MEMORY, workers))
 
-    def files(self) -> list[Path]:
-        """All files of the data set, by name: neither hidden ones, nor what lies in `out`."""
-        out = self.out.resolve()
-        inside = out.is_relative_to(self.source.resolve())
+    def files(self, without: Iterable[Path] = ()) -> list[Path]:
+        """All files of the data set, by name: neither hidden ones, nor what lies in `out`, nor `without`."""
+        out, others = self.out.absolute(), {file.resolve() for file in without}
         return [
             file
             for file in sorted(files_in(self.source))
-            if not (inside and file.resolve().is_relative_to(out))
+            if not file.absolute().is_relative_to(out) and not (others and file.resolve() in others)
         ]
 
     def name(self, file: Path) -> str:

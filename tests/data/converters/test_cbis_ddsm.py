@@ -230,6 +230,31 @@ def test_a_folder_without_tables_is_an_error_that_says_so(tmp_path, capsys):
     assert "no table of CBIS-DDSM found" in capsys.readouterr().err
 
 
+def test_tables_that_are_missing_or_broken_are_named(tmp_path, capsys):
+    data = CbisDdsm(tmp_path / "data")
+    two_views(data)
+    source = data.tables()
+    words = ["convert", "cbis-ddsm", str(source), "--out", str(tmp_path / "out"), "--tables", "nowhere.csv"]
+    assert main(words) == 2
+    assert "nowhere.csv: no such table" in capsys.readouterr().err
+    (source / "broken.csv").write_text("a,b\n" + "x" * 200_000)
+    (source / "empty.csv").write_text("")
+    done = convert("cbis-ddsm", source, tmp_path / "out", capsys)
+    assert list(done.pairs) == ["P_00001_L"]
+    assert ("broken.csv", "unreadable table") in done.skipped
+    assert ("empty.csv", "not a table of CBIS-DDSM") in done.skipped
+
+
+def test_tables_may_stand_elsewhere(tmp_path, capsys):
+    data = CbisDdsm(tmp_path / "data")
+    two_views(data)
+    table = next(data.tables().glob("*.csv"))
+    elsewhere = table.rename(tmp_path / "mass_case_description_train_set.csv")
+    done = convert("cbis-ddsm", data.folder, tmp_path / "out", capsys, "--tables", elsewhere)
+    assert [pair.pair_id for pair in done.datalist["test"]] == ["P_00001_L"]  # its paths say Test
+    assert done.account["skipped"] == []
+
+
 def real_copy(folder, views, factor):
     """The real table's rows of P_00173, its real images, and masks and crops made of the known boxes."""
     known = json.loads((REDUCED / "datalist.json").read_text())["test"]

@@ -217,6 +217,14 @@ def test_options_that_make_no_sense_are_one_line(words, said, archive, tmp_path,
     assert error.count("\n") == 1
 
 
+def test_a_datalist_of_somebody_else_is_not_overwritten(archive, tmp_path, capsys):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "datalist.json").write_text("{}")
+    assert main(["convert", "dicom", str(archive.folder), "--out", str(tmp_path / "mine")]) == 2
+    assert "did not write" in capsys.readouterr().err
+    assert (tmp_path / "mine" / "datalist.json").read_text() == "{}"
+
+
 def test_a_folder_in_the_archive_may_be_written_to(archive, tmp_path, capsys):
     out = archive.folder / "converted"
     convert("dicom", archive.folder, out, capsys)
