@@ -6,6 +6,7 @@ What is compared is measured in turn in one run, so that whatever else the machi
 import json
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
@@ -86,7 +87,11 @@ def header_scan(folder: Path) -> dict[str, Any]:
         dataset.StudyInstanceUID, dataset.SOPInstanceUID = f"1.2.3.{number // 4}", f"1.2.4.{number}"
         dataset.file_meta.MediaStorageSOPInstanceUID = dataset.SOPInstanceUID
         dataset.save_as(folder / f"{number:05d}.dcm", enforce_file_format=True)
-    return {"files": files, "seconds": clnet("pairs", folder)}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = clnet("pairs", folder)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"files": files, "seconds": seconds, "cpu_seconds": cpu}
 
 
 def evaluation(folder: Path) -> dict[str, Any]:

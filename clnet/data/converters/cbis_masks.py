@@ -84,7 +84,8 @@ def find_box(
     if len(boxes) > 1:
         return MaskBox(None, f"several masks that differ: {_names(chosen)}")
     if boxes in (set(), {()}):
-        unreadable = [str(contents[file]) for file in files if file not in facts]
+        refused = [file for file in files if file not in facts]
+        unreadable = [str(contents[file]).replace(str(file), file.name) for file in refused]
         seen = f"none of {_names(files)} is binary or of the image's size" if files else "no such file"
         return MaskBox(None, "; ".join([f"no mask: {seen}", *unreadable]))
     mask, box = chosen[0], facts[chosen[0]]["box"]

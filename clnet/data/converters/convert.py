@@ -95,7 +95,7 @@ def _extents(
     extents = {}
     for image, found in workspace.memory.map(extent_of, unsure, "Measuring depths").items():
         if isinstance(found, ImageError):
-            why = str(found).removeprefix(f"{image}: ")
+            why = workspace.words(found, image)
             warnings.append(f"{workspace.name(image)}: no geometric links, for it cannot be read: {why}")
         else:
             extents[image] = BreastExtent(**found)

@@ -83,8 +83,7 @@ def read(workspace: Workspace) -> Source:
         facts = written[place.image]
         name = workspace.name(place.image)
         if isinstance(facts, ImageError):
-            detail = str(facts).removeprefix(f"{place.image}: ")
-            skipped.append(Skipped(name, "unreadable image", detail))
+            skipped.append(Skipped(name, "unreadable image", workspace.words(facts, place.image)))
             continue
         if facts["swapped"]:
             warnings.append(f"{name}: its header swaps rows and columns; the .ics file is followed")
@@ -117,7 +116,8 @@ def write_film(
     path = Path(target)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".unfinished")
-    Image.fromarray(pixels).save(unfinished, format="PNG")
+    # Grain hardly compresses: on a film, zlib's usual effort takes longer and saves less than 1%.
+    Image.fromarray(pixels).save(unfinished, format="PNG", compress_level=1)
     unfinished.replace(path)
     return {"swapped": swapped}
 
@@ -174,7 +174,7 @@ def _find(workspace: Workspace, skipped: list[Skipped]) -> tuple[dict[Path, Case
             try:
                 case = parse_ics(_text(file), file)
             except (IcsError, DamagedImageError) as error:
-                detail = str(error).removeprefix(f"{file}: ")
+                detail = workspace.words(error, file)
                 skipped.append(Skipped(workspace.name(file), "case with a damaged .ics file", detail))
                 continue
             if any(case.case_id == other.case_id for other in cases.values()):
@@ -232,7 +232,7 @@ def _view(place: _Place, workspace: Workspace, skipped: list[Skipped], warnings:
         overlay = parse_overlay(_text(place.overlay), place.overlay) if place.overlay else Overlay()
     except (OverlayError, DamagedImageError) as error:
         overlay = Overlay()
-        unplaced.append(f"its overlay cannot be used: {str(error).removeprefix(f'{place.overlay}: ')}")
+        unplaced.append(f"its overlay cannot be used: {workspace.words(error, place.overlay or place.image)}")
     if overlay.missing:
         unplaced.append(f"its overlay announces {overlay.missing} more that it does not hold")
     name = workspace.name(place.overlay or place.image)

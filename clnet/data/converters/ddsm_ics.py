@@ -75,7 +75,7 @@ def parse_ics(text: str, file: Path) -> Case:
             films.append(_film(words, f"{file}, line {number}"))
         else:
             facts[words[0].upper()] = words[1:]
-    case_id = " ".join(facts.get("FILENAME", [])).replace("-", "_").upper()
+    case_id = " ".join(facts.get("FILENAME", [])).replace("-", "_").upper().removesuffix(".ICS")
     if len(case_id.split("_")) < 2 or not films:
         missing = "a line 'filename', such as B-3024-1" if films else "any line of a film, such as LEFT_CC"
         raise IcsError(f"{file}: has not {missing}. Fetch it again from its source.")

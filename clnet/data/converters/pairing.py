@@ -141,7 +141,7 @@ def _choose(
     for view in candidates:
         if view.image not in chosen:
             reason = "unreadable image" if view.image in refused else "another image of this view"
-            detail = reasons[view.image].removeprefix(f"{view.image}: ")
+            detail = workspace.words(reasons[view.image], view.image)
             skipped.append(Skipped(workspace.name(view.image), reason, detail))
     return next((view for view in candidates if view.image in chosen), None)
 

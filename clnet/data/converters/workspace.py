@@ -64,10 +64,14 @@ class Workspace:
                 skipped.append(Skipped(self.name(file), "another file of the same image", detail))
         return dict(sorted(first.items()))
 
+    def words(self, error: Exception | str, file: Path) -> str:
+        """What is wrong with a file, for an account that names it: without its path."""
+        return str(error).removeprefix(f"{file}: ").replace(str(file), self.name(file))
+
     def refusal(self, file: Path, error: ImageError) -> Skipped:
         """The entry of a file that is refused."""
         reason = "not a DICOM image" if isinstance(error, NotAnImageError) else "unreadable image"
-        return Skipped(self.name(file), reason, str(error).removeprefix(f"{file}: "))
+        return Skipped(self.name(file), reason, self.words(error, file))
 
     def headers(self, files: list[Path]) -> tuple[dict[Path, ImageHeader], list[Skipped]]:
         """The headers of the DICOM images among files, and the others with the reason of each."""

@@ -186,7 +186,8 @@ def test_everything_that_cannot_be_used_is_named_and_the_rest_converts(tmp_path,
         ("LICENSE", "not a DICOM image"),
         ("other.dcm", "image of no mass in the tables"),
     } <= done.skipped
-    assert "PixelData has" in done.detail(f"{table} row 5")
+    assert "000001.dcm: (7FE0,0010) PixelData has" in done.detail(f"{table} row 5")
+    assert str(tmp_path) not in (tmp_path / "out" / "conversion.json").read_text()
     reasons = Counter(entry["reason"] for entry in done.account["skipped"])
     assert reasons["image with a mass of unknown place"] == 2
     assert dict(reasons) == done.account["skipped_by_reason"]
@@ -307,7 +308,9 @@ def real_copy(folder, views, factor):
     return folder, boxes
 
 
-@pytest.mark.parametrize("factor", [8, pytest.param(1, marks=real_table)], ids=["reduced", "full"])
+@pytest.mark.parametrize(
+    "factor", [8, pytest.param(1, marks=[real_table, pytest.mark.slow])], ids=["reduced", "full"]
+)
 def test_the_real_breasts_of_p_00173_have_their_three_lesions(factor, tmp_path, capsys):
     views = sorted((REDUCED if factor == 8 else FIXTURES).glob("*.dcm"))
     source, boxes = real_copy(tmp_path / "data", views, factor)

@@ -211,6 +211,7 @@ def test_damaged_cases_are_named_and_the_rest_converts(data, converted):
     (cut / "TAPE_B_3031_1.COMB.16_PGM").write_text("a thumbnail")
     done = converted()
     assert set(done.pairs) == {"B_3024_1_L", "B_3024_1_R"}
+    assert str(data.folder) not in (data.folder.parent / "out" / "conversion.json").read_text()
     place = "cases/cancers/cancer_01"
     assert done.skipped == {
         (f"{place}/case3030/B-3030-1.ics", "case with a damaged .ics file"),
