@@ -38,7 +38,6 @@ CALIBRATIONS: dict[tuple[str, str], Callable[[NDArray[Any]], NDArray[Any]]] = {
     ("D", "HOWTEK"): lambda grey: 3.96604095 - 0.00099055808 * grey,
 }
 DENSITIES = (0.05, 3.0)
-SHARES = {"training": 0.7, "validation": 0.1, "test": 0.2}
 
 _NAME = re.compile(
     r"(?P<case>[A-Z]_\d+_\d+)\.(?P<film>(LEFT|RIGHT)_(CC|MLO))\.(?P<kind>LJPEG|LJPEG\.1|RAW|OVERLAY)(\.GZ)?"
@@ -53,12 +52,7 @@ def section_of(patient_id: str) -> str:
     [0, 1): below 0.7 training, below 0.8 validation, else test.
     """
     number = int(sha256(f"clnet DDSM 1: {patient_id}".encode()).hexdigest()[:8], 16) / 2**32
-    limit = 0.0
-    for section, share in SHARES.items():
-        limit += share
-        if number < limit:
-            return section
-    return "test"
+    return "training" if number < 0.7 else "validation" if number < 0.8 else "test"
 
 
 def read(workspace: Workspace) -> Source:

@@ -167,7 +167,9 @@ def _rows(table: Path) -> tuple[dict[str, dict[str, str]], list[Skipped]]:
     skipped = []
     for number, cells in enumerate(read_table(table, ["file name", "laterality", "view"]), start=1):
         image = cells["file name"]
-        if image.isdigit():
+        if image in rows:
+            skipped.append(Skipped(f"{table.name} row {number}", "row stands twice", f"File Name {image}"))
+        elif image.isdigit():
             rows[image] = {
                 "laterality": cells["laterality"].upper(),
                 "view": cells["view"].upper(),

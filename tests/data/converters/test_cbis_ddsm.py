@@ -279,7 +279,7 @@ def real_copy(folder, views, factor):
             if place != f"{side[0]}_{view.lower()}":
                 continue
             if not REAL_TABLE.exists():
-                uid = f"{header.SeriesInstanceUID}.{lesion}"
+                uid = f"{header.SeriesInstanceUID[:50]}.{lesion}"
                 rows.append(
                     {
                         "patient_id": "P_00173",
@@ -287,6 +287,7 @@ def real_copy(folder, views, factor):
                         "image view": view,
                         "abnormality id": lesion,
                         "abnormality type": "mass",
+                        "mass shape": "LOBULATED" if (side, lesion) != ("RIGHT", "1") else "OVAL",
                         "image file path": f"x/y/{header.SeriesInstanceUID}/000000.dcm",
                         "cropped image file path": f"x/y/{uid}/000000.dcm",
                         "ROI mask file path": f"x/y/{uid}/000001.dcm\n",
@@ -332,6 +333,43 @@ def test_the_real_breasts_of_p_00173_have_their_three_lesions(factor, tmp_path, 
         assert left.cc.boxes.tolist() == [[933, 2307, 1237, 2568]]
         assert left.mlo.boxes.tolist() == [[767, 3186, 1000, 3466]]
         assert left.cc.size == (4432, 2864)
+
+
+def with_other_numbers(source, change):
+    """Change the abnormality numbers of the right MLO view in the table."""
+    (table,) = source.glob("*.csv")
+    with table.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    for row in rows:
+        if (row["left or right breast"], row["image view"]) == ("RIGHT", "MLO"):
+            row["abnormality id"] = change(row["abnormality id"])
+            row["mass shape"] = {"1": "OVAL", "2": "LOBULATED"}[row["abnormality id"][0]]
+    write_csv(table, rows)
+    return source
+
+
+def test_depths_in_the_real_films_link_what_numbers_do_not_and_abstain_when_unsure(tmp_path, capsys):
+    """The mass near the chest wall is 2.5 times as large in CC as in MLO: it may be the same, or not."""
+    source, boxes = real_copy(tmp_path / "data", sorted(REDUCED.glob("*.dcm")), 8)
+    with_other_numbers(source, lambda number: number + "0")
+    done = convert("cbis-ddsm", source, tmp_path / "out", capsys, "--geometric-links")
+    right = done.pairs["P_00173_R"]
+    (lesion,) = right.links
+    assert right.links[lesion] == "geometric"
+    assert right.attributes["link_confidence"][lesion] > 0.9
+    for view in ("cc", "mlo"):
+        seen = getattr(right, view)
+        assert tuple(seen.boxes[seen.lesion_ids.index(lesion)]) == boxes[f"R_{view}", "1"]
+    assert done.account["sections"]["all"]["masses_unlinked"] == 2
+
+
+def test_numbers_that_the_depths_contradict_are_kept_with_a_warning(tmp_path, capsys):
+    source, _ = real_copy(tmp_path / "data", sorted(REDUCED.glob("*.dcm")), 8)
+    with_other_numbers(source, {"1": "2", "2": "1"}.get)
+    done = convert("cbis-ddsm", source, tmp_path / "out", capsys, "--geometric-links")
+    assert set(done.pairs["P_00173_R"].links.values()) == {"annotated"}
+    assert "pair P_00173_R: the data set links mass 1 of CC with mass" in done.warnings
+    assert "make that improbable" in done.warnings
 
 
 @real_table

@@ -97,6 +97,7 @@ def test_what_is_missing_or_left_over_is_named(data, converted):
     kept = data.image("1001", PATIENT, "L", "CC", [("Mass", ring(CC))])
     data.image("1002", OTHER, "L", "CC").unlink()
     data.rows.append(dict.fromkeys(data.rows[0], "") | {"File Name": "total"})
+    data.rows.append(data.rows[0])
     data.image("1003", OTHER, "R", "CC").write_bytes(b"damaged")
     data.table()
     (data.folder / "AllXML" / "9999.xml").write_bytes((data.folder / "AllXML" / "1001.xml").read_bytes())
@@ -108,6 +109,7 @@ def test_what_is_missing_or_left_over_is_named(data, converted):
     assert done.skipped == {
         ("INbreast.csv: 1002", "image not found"),
         ("INbreast.csv row 3", "row of no image"),
+        ("INbreast.csv row 4", "row stands twice"),
         (f"AllDICOMs/1003_{OTHER}_MG_R_CC_ANON.dcm", "not a DICOM image"),
         ("AllXML/9999.xml", "outlines of no image"),
         ("inbreast.pdf", "neither an image nor outlines of INbreast"),
