@@ -41,7 +41,7 @@ def test_other_arguments_and_changed_files_are_done_anew(files, tmp_path):
     assert Memory(path, 1).map(length, dict.fromkeys(files, (1,)), "")[files[0]] == 1
     assert Memory(path, 1).map(length, dict.fromkeys(files, (5,)), "")[files[0]] == 5
     files[0].write_text("longer")
-    assert Memory(path, 1).map(length, files, "")[files[0]] == 6
+    assert Memory(path, 1).map(length, dict.fromkeys(files, (5,)), "")[files[0]] == 30
 
 
 def test_what_is_done_is_kept_when_the_user_stops_it(files, tmp_path):
