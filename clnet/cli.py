@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from clnet import __version__
+from clnet.commands.convert import add_check, add_convert
 from clnet.errors import ClnetError
 
 
@@ -41,6 +42,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_phantom(commands)
     _add_pairs(commands)
     _add_inspect(commands)
+    add_convert(commands)
+    add_check(commands)
     _add_evaluate(commands)
     _add_report(commands)
     _add_compare(commands)

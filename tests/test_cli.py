@@ -22,7 +22,7 @@ def clnet(*arguments):
 def test_help_lists_the_commands():
     said = clnet("--help")
     assert said.returncode == 0
-    assert all(command in said.stdout for command in ("phantom", "pairs", "inspect"))
+    assert all(command in said.stdout for command in ("phantom", "pairs", "inspect", "convert", "check"))
 
 
 def test_a_phantom_is_made_and_its_sections_are_counted(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 # Each station may import from itself and from those before it.
 STATIONS = ["errors", "boxes", "data", "preprocessing", "networks", "training", "inference", "evaluation"]
-LAST = ["inspection", "apps", "cli"]
+LAST = ["inspection", "apps", "commands", "cli"]
 
 
 def station(path):
@@ -49,6 +49,31 @@ def test_imports_go_one_way(path):
 )
 def test_networks_know_no_data(path):
     assert not {"data", "preprocessing"} & set(imported_stations(path))
+
+
+FORBIDDEN_BUILTINS = {"eval", "exec", "compile", "__import__"}
+FORBIDDEN_METHODS = {"extractall", "unpack_archive"}  # write wherever an archive says
+FORBIDDEN_MODULES = {"dill", "cloudpickle", "joblib", "shelve", "marshal"}
+FORBIDDEN_ARGUMENTS = {("allow_pickle", True), ("weights_only", False)}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_data_from_outside_is_never_run_unpickled_or_unpacked(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        where = f"{path}:{getattr(node, 'lineno', 0)}"
+        if isinstance(node, ast.Name):
+            assert node.id not in FORBIDDEN_BUILTINS | FORBIDDEN_METHODS, where
+        elif isinstance(node, ast.Attribute):
+            assert node.attr not in FORBIDDEN_METHODS, where
+            of_pickle = isinstance(node.value, ast.Name) and node.value.id == "pickle"
+            assert not of_pickle or node.attr == "UnpicklingError", where  # its error may be caught
+        elif isinstance(node, ast.keyword):
+            assert (node.arg, getattr(node.value, "value", None)) not in FORBIDDEN_ARGUMENTS, where
+        elif isinstance(node, ast.Import):
+            assert not {alias.name.split(".")[0] for alias in node.names} & FORBIDDEN_MODULES, where
+            assert not any(alias.name == "pickle" and alias.asname for alias in node.names), where
+        elif isinstance(node, ast.ImportFrom):
+            assert (node.module or "").split(".")[0] not in FORBIDDEN_MODULES | {"pickle"}, where
 
 
 @pytest.mark.parametrize(

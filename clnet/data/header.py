@@ -26,7 +26,8 @@ TOMOSYNTHESIS = "1.2.840.10008.5.1.4.1.1.13.1.3"
 FOR_PROCESSING = "1.2.840.10008.5.1.4.1.1.1.2.1"
 
 _KEYWORDS = [
-    *("SOPClassUID", "SOPInstanceUID", "StudyInstanceUID", "PatientID", "Modality", "ImageType"),
+    *("SOPClassUID", "SOPInstanceUID", "StudyInstanceUID", "SeriesInstanceUID", "PatientID"),
+    *("Modality", "ImageType"),
     *("PresentationIntentType", "SeriesDescription", "PaddleDescription", "BurnedInAnnotation"),
     *("ViewPosition", "ViewCodeSequence", "ViewModifierCodeSequence", "PatientOrientation"),
     *("ImageLaterality", "Laterality", "SharedFunctionalGroupsSequence", "BreastImplantPresent"),
@@ -56,7 +57,8 @@ class ImageHeader:
         modality: "MG" for a mammogram.
         voi: the VOI transform that the file offers, in words; "none" without.
         warnings: what a user should know about this file.
-        sop_instance_uid, study_uid, patient_id: the file's identifiers, "" without.
+        sop_instance_uid, series_uid, study_uid, patient_id: the file's identifiers, "" without.
+        series_description: free text in capitals; it tells a mask from a crop in CBIS-DDSM.
         sop_class_uid: what kind of object it is.
         frames, samples: how many frames, and how many values (colours) a pixel.
         for_processing: raw detector data, not meant for reading by a person.
@@ -76,6 +78,8 @@ class ImageHeader:
     voi: str = "none"
     warnings: tuple[str, ...] = ()
     sop_instance_uid: str = ""
+    series_uid: str = ""
+    series_description: str = field(default="", repr=False)  # free text may hold anything
     study_uid: str = ""
     patient_id: str = field(default="", repr=False)  # never shown by accident
     sop_class_uid: str = ""
@@ -166,6 +170,8 @@ def dicom_header(file: Path) -> ImageHeader:
         voi=describe_voi(dataset),
         warnings=tuple(warnings),
         sop_instance_uid=text_of(dataset, "SOPInstanceUID"),
+        series_uid=text_of(dataset, "SeriesInstanceUID"),
+        series_description=text_of(dataset, "SeriesDescription"),
         study_uid=text_of(dataset, "StudyInstanceUID"),
         patient_id=str(dataset.get("PatientID") or ""),
         sop_class_uid=text_of(dataset, "SOPClassUID"),

@@ -82,7 +82,7 @@ def scan(paths: str | Path | Iterable[str | Path], workers: int | None = None, p
         workers: processes to read with; by default as many as there are processors, fewer for few files.
         progress: show a bar, if there is a terminal to show it on.
     """
-    files = sorted(set(_files(paths)))
+    files = sorted(set(files_in(paths)))
     workers = workers or min(os.cpu_count() or 1, 1 + len(files) // FILES_PER_WORKER)
     with tqdm(
         total=len(files), desc="Reading headers", unit="file", disable=None if progress else True
@@ -200,7 +200,7 @@ def _pair_warnings(
     return tuple(warnings)
 
 
-def _files(paths: str | Path | Iterable[str | Path]) -> Iterator[Path]:
+def files_in(paths: str | Path | Iterable[str | Path]) -> Iterator[Path]:
     """Every file; and every folder that cannot be listed, to be refused like a file that cannot be read."""
     unreadable: list[str] = []
     for path in [Path(paths)] if isinstance(paths, (str, Path)) else map(Path, paths):

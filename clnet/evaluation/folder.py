@@ -17,7 +17,7 @@ from clnet.evaluation.error_types import Error
 from clnet.evaluation.figure import draw_froc
 from clnet.evaluation.froc import RATES
 from clnet.evaluation.metrics import SCHEMA_VERSION, Evaluation, EvaluationSettings, evaluate
-from clnet.evaluation.record import read_record, write_record
+from clnet.evaluation.record import pair_key, read_record, write_record
 from clnet.evaluation.report import MAX_PAIRS, write_report
 from clnet.inference.findings import read_findings
 
@@ -92,7 +92,9 @@ def report_on_folder(folder: str | Path, max_pairs: int = MAX_PAIRS) -> Path:
     pairs = read_datalist(datalist)[metrics["data"]["section"]]
     record = read_record(folder)
     boxes = sum(len(view.boxes) for pair in pairs for view in pair.views.values())
-    if [pair.pair_id for pair in pairs] != record.pair_ids.tolist() or boxes != len(record.box_image):
+    if [pair_key(pair.pair_id) for pair in pairs] != record.pair_keys.tolist() or boxes != len(
+        record.box_image
+    ):
         raise FolderError(f"{datalist}: holds other pairs or boxes than were evaluated; evaluate again")
     return write_report(folder, metrics, errors, pairs, read_findings(findings), max_pairs)
 

@@ -1,0 +1,1 @@
+"""Commands of `clnet …` that are too long for `clnet/cli.py`."""
