@@ -1,8 +1,10 @@
-"""Times of the way from files to tensors, of the phantom and of the evaluation.
+"""Times of the way from files to tensors, of the phantom, of the evaluation, and of all in benchmarks/.
 
 What is compared is measured in turn in one run, so that whatever else the machine does hits both sides.
 """
 
+import argparse
+import importlib
 import json
 import os
 import platform
@@ -12,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,7 +30,7 @@ from clnet.inference.findings import write_findings
 from clnet.preprocessing.preprocess import preprocess_views
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "evaluation")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/evaluation", "scripts/benchmarks")]
 
 
 def full_size_film(folder: Path) -> Path:
@@ -106,25 +109,74 @@ def evaluation(folder: Path) -> dict[str, Any]:
     return {"pairs": 5000, "seconds": seconds}
 
 
-def main(out: Path) -> None:
-    """Measure everything."""
-    result: dict[str, Any] = {
+def part(module: str, name: str) -> Callable[[Path], dict[str, Any]]:
+    """A measurement of benchmarks/, imported when it is its turn: some need packages that others do not."""
+    return lambda folder: getattr(importlib.import_module(module), name)()
+
+
+MEASURES: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "reading_and_preprocessing": reading_and_preprocessing,
+    "phantom": phantom,
+    "header_scan": header_scan,
+    "evaluation": evaluation,
+    "attention": part("attention", "attention"),
+    "network_512x256": part("network", "network_small"),
+    "network_1024x512": part("network", "network_large"),
+    "pair": part("network", "pair"),
+    "runtimes": part("runtimes", "runtimes"),
+    "start": part("start", "start"),
+    "memory": part("growth", "memory"),
+    "growth": part("growth", "growth"),
+    "throughput": part("throughput", "throughput"),
+}
+VERSIONS = ("clnet", "torch", "numba", "transformers", "onnxruntime", "monai", "numpy", "pydicom")
+
+
+def processor() -> str:
+    """The processor's name where the system tells."""
+    information = Path("/proc/cpuinfo")
+    lines = information.read_text().splitlines() if information.exists() else []
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def rows_of(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
+    """Every number of a measurement, with its place as its name."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from rows_of(inner, f"{name} {key}".strip())
+    else:
+        yield name, value
+
+
+def main() -> None:
+    """Measure everything, or what was asked for; what the file holds of other measurements stays."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", action="append", choices=list(MEASURES), help="may be given several times")
+    parser.add_argument("--out", type=Path, default=ROOT / "output" / "benchmark.json")
+    options = parser.parse_args()
+    result: dict[str, Any] = (
+        json.loads(options.out.read_text()) if options.only and options.out.exists() else {}
+    )
+    result |= {
         "machine": {
+            "processor": processor(),
             "cores": os.cpu_count(),
             "python": platform.python_version(),
             "system": platform.platform(),
         },
-        "versions": {name: version(name) for name in ("clnet", "torch", "monai", "numpy", "pydicom")},
+        "versions": {name: version(name) for name in VERSIONS},
     }
-    for measure in (reading_and_preprocessing, phantom, header_scan, evaluation):
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    for name in options.only or MEASURES:
         with tempfile.TemporaryDirectory() as folder:
-            result[measure.__name__] = measure(Path(folder))
-        for name, value in result[measure.__name__].items():
-            print(f"{measure.__name__:<28}{name:<22}{value:>10.3f}")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(result, indent=1) + "\n")
-    print(f"\nwritten to {out}")
+            result[name] = MEASURES[name](Path(folder))
+        for row, value in rows_of(result[name]):
+            print(f"{name:<28}{row:<56}{value:>12.5g}", flush=True)
+        options.out.write_text(json.dumps(result, indent=1) + "\n")
+    importlib.import_module("page").write_page(result)
+    print(f"\nwritten to {options.out} and docs/performance.md")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

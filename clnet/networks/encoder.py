@@ -21,10 +21,12 @@ class EncoderLayer(nn.Module):
         self.attention_residual = Residual(width, dropout)
         self.ffn = FeedForward(width, ffn, dropout)
 
-    def forward(self, features: ImageFeatures, positions: Tensor) -> ImageFeatures:
-        """The same features with new tokens; positions [B or 1, S, D] say where they are."""
-        # A cell's centre, in units of the valid image, taken to each level's whole map.
-        references = features.centres[:, :, None] * features.valid_ratios[:, None]  # [B or 1, S, L, 2]
+    def forward(self, features: ImageFeatures, positions: Tensor, references: Tensor) -> ImageFeatures:
+        """The same features with new tokens.
+
+        Positions [B or 1, S, D], and references [B or 1, S, L, 2] in units of each level's map, say where
+        they are.
+        """
         tokens = features.tokens
         update = self.attention(tokens + positions, references, tokens, features.shapes, features.padding)
         return features._replace(tokens=self.ffn(self.attention_residual(tokens, update)))
@@ -49,8 +51,10 @@ class DeformableEncoder(nn.Module):
             for embedding, (rows, columns) in zip(self.level_embedding.unbind(), features.shapes, strict=True)
         ]
         positions = sine_positions(features.centres, features.tokens.shape[-1]) + torch.cat(levels)
+        # A cell's centre, in units of the valid image, taken to each level's whole map.
+        references = features.centres[:, :, None] * features.valid_ratios[:, None]
         for layer in self.layers:
-            features = layer(features, positions)
+            features = layer(features, positions, references)
         return features
 
 

@@ -1,10 +1,15 @@
 """ResNets under torchvision's names, with weights from a file, for grey images."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 from transformers_weights import randomise, resnet, torchvision_names
 
-from clnet.networks.backbone import BackboneError, LightBackbone, ResNetBackbone, make_backbone
+from clnet.networks.backbone import BackboneError, LightBackbone, make_backbone
+from clnet.networks.resnet import ResNetBackbone
 
 KINDS = {
     "resnet18": ([2, 2, 2, 2], False),
@@ -109,3 +114,11 @@ def test_an_unknown_backbone_is_answered_with_the_known_ones():
 def test_the_light_backbone_takes_no_weights():
     with pytest.raises(BackboneError, match="from scratch"):
         make_backbone("light", "weights.pth")
+
+
+def test_the_light_network_is_there_without_the_import_of_monai():
+    """Which takes longer than PyTorch's; only ResNets need it."""
+    code = "import sys; from clnet.networks import CLNet; CLNet(); sys.exit('monai' in sys.modules)"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, check=False)
+    assert done.returncode == 0

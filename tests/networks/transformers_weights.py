@@ -1,6 +1,7 @@
 """Hugging Face transformers as an oracle: its networks, and their weights under our names."""
 
 import copy
+from typing import Any
 
 import torch
 from transformers import DeformableDetrConfig, DeformableDetrForObjectDetection, ResNetBackbone, ResNetConfig
@@ -51,26 +52,34 @@ def torchvision_names(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]
     return renamed
 
 
-def deformable_detr(feature_levels: int, box_refinement: bool) -> DeformableDetrForObjectDetection:
-    """A small Deformable DETR for grey images with a ResNet-18, and random weights."""
-    backbone = resnet([2, 2, 2, 2], bottleneck=False, channels=1).config
+SMALL = {
+    "num_queries": 7,
+    "d_model": 64,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_ffn_dim": 96,
+    "decoder_ffn_dim": 96,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_n_points": 3,
+    "decoder_n_points": 3,
+    "attn_implementation": "eager",
+}
+
+
+def deformable_detr(
+    feature_levels: int, box_refinement: bool, resnet50: bool = False, sizes: dict[str, Any] = SMALL
+) -> DeformableDetrForObjectDetection:
+    """A Deformable DETR for grey images, by default a small one with a ResNet-18, and random weights."""
+    depths = [3, 4, 6, 3] if resnet50 else [2, 2, 2, 2]
+    backbone = resnet(depths, bottleneck=resnet50, channels=1).config
     config = DeformableDetrConfig(
         backbone_config=backbone,
         num_channels=1,
-        num_queries=7,
-        d_model=64,
-        encoder_layers=2,
-        decoder_layers=3,
-        encoder_ffn_dim=96,
-        decoder_ffn_dim=96,
-        encoder_attention_heads=4,
-        decoder_attention_heads=4,
-        encoder_n_points=3,
-        decoder_n_points=3,
         num_feature_levels=feature_levels,
         with_box_refine=box_refinement,
         num_labels=1,
-        attn_implementation="eager",
+        **sizes,
     )
     model = DeformableDetrForObjectDetection(config).eval()
     if box_refinement:

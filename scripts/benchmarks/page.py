@@ -1,0 +1,140 @@
+"""The page docs/performance.md and its picture, from the measurements alone."""
+
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+ROOT = Path(__file__).parents[2]
+AXES = {
+    "rows": "rows of the image (twice its columns)",
+    "queries": "object queries a view",
+    "batch": "pairs in a batch",
+    "threads": "threads",
+}
+
+
+def table(heads: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table, numbers to the right."""
+    lines = [heads, ["---"] + ["---:"] * (len(heads) - 1), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def versus(measured: dict[str, Any], kinds: dict[str, str], theirs: str) -> str:
+    """CPU seconds of ours and theirs, and how far apart the outputs are."""
+    rows = []
+    for size, values in measured.items():
+        for kind, words in kinds.items():
+            ours, other = values[kind]["ours"]["cpu"], values[kind][theirs]["cpu"]
+            rows.append(
+                [
+                    f"{words}, {size.replace('x', '×')}",
+                    f"{ours:.3f}",
+                    f"{other:.3f}",
+                    f"**{other / ours:.1f}×**",
+                    f"{values['greatest_difference']:.0e}",
+                ]
+            )
+    return table(["", "ours", theirs, "as fast", "apart"], rows)
+
+
+def draw_growth(growth: dict[str, Any], file: Path) -> None:
+    """One panel for each thing that was changed."""
+    figure = Figure(figsize=(11, 2.8), layout="constrained")
+    for axes, (name, points) in zip(figure.subplots(1, len(growth)), growth.items(), strict=True):
+        places = [float(value) for value in points]
+        for clock, style in (("cpu", "o-"), ("wall", "s--")):
+            axes.plot(places, [times[clock] for times in points.values()], style, label=clock, markersize=4)
+        axes.set(xlabel=AXES[name], xscale="log", yscale="log" if name == "rows" else "linear")
+        axes.set_xticks(places, list(points), minor=False)
+        axes.minorticks_off()
+        if name != "rows":
+            axes.set_ylim(bottom=0)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.axes[0].set_ylabel("seconds")
+    figure.axes[0].legend(frameon=False)
+    figure.savefig(file, dpi=120)
+
+
+def write_page(result: dict[str, Any]) -> None:
+    """Sections for what was measured; what was not is left out."""
+    machine = result["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+    parts = [
+        "# Performance\n\nMade by `./scripts/benchmark`; every number is a median of that run. What is "
+        "compared was measured in turn. Seconds are CPU seconds on one thread, "
+        "unless the table says otherwise.\n\n"
+        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}, Python {machine['python']}; "
+        f"{versions}.\n"
+    ]
+    if "attention" in result:
+        kinds = {"forward": "forward", "forward_backward": "forward and backward"}
+        parts.append(
+            "## Deformable attention\n\nOne layer of the paper's encoder: 8 heads of 32 channels, 4 levels, "
+            "4 points, every cell a query. On CPU a fused kernel takes the place of `grid_sample`; numba "
+            "compiles it once, no compiler is needed. `CLNET_ATTENTION=reference` in the environment chooses "
+            "`grid_sample`, which exports and GPUs always take.\n\n"
+            + versus(result["attention"], kinds, "reference")
+        )
+    networks = {
+        name.removeprefix("network_"): values
+        for name, values in result.items()
+        if name.startswith("network_")
+    }
+    if networks:
+        kinds = {"inference": "inference", "training_step": "forward and backward"}
+        parts.append(
+            "## The whole network\n\nWithout anything between views, at the paper's size (ResNet-50, 6 + 6 "
+            "layers, 125 queries), it is Deformable DETR: against the one of Hugging Face's transformers, "
+            "with the same weights. Two images at a time.\n\n" + versus(networks, kinds, "transformers")
+        )
+    if "pair" in result:
+        times = result["pair"]
+        row = ["inference, 512×256", f"{times['pair']['cpu']:.2f}", f"{times['two_images']['cpu']:.2f}"]
+        parts.append(
+            "## A pair\n\nWhat the second view costs: CL-Net on a pair, against two images in the network "
+            "without inter-attention and linker.\n\n"
+            + table(["", "pair", "two images", "ratio"], [[*row, f"**{times['pair_over_two_images']:.2f}**"]])
+        )
+    if "runtimes" in result:
+        rows = [
+            [name, f"{values['cpu']:.2f}", f"{values['wall']:.2f}", f"{values['greatest_difference']:.0e}"]
+            for name, values in result["runtimes"].items()
+        ]
+        parts.append(
+            "## Other runtimes\n\nA pair of 512×256 in the paper's network: in PyTorch on both paths, and as "
+            "ONNX. Apart is from the fused path.\n\n" + table(["", "CPU s", "wall s", "apart"], rows)
+        )
+    if "start" in result:
+        rows = [
+            [name.replace("_", " "), *(f"{seconds:.2f}" for seconds in values.values())]
+            for name, values in result["start"].items()
+        ]
+        heads = [name.replace("_", " ") for name in next(iter(result["start"].values()))]
+        parts.append(
+            "## The start\n\nWall seconds of a fresh process with the small network. The kernel is compiled "
+            "once a machine and found in numba's cache from then on.\n\n" + table(["", *heads], rows)
+        )
+    if "memory" in result:
+        rows = [
+            [name.replace("x", "×"), f"{values['before']:.0f}", f"{values['peak']:.0f}"]
+            for name, values in result["memory"].items()
+        ]
+        parts.append(
+            "## Memory\n\nMiB of a process that runs the paper's network on one pair.\n\n"
+            + table(["", "network made", "peak"], rows)
+        )
+    if "growth" in result:
+        draw_growth(result["growth"], ROOT / "docs" / "images" / "performance.png")
+        parts.append(
+            "## How the cost grows\n\n![Seconds of inference over rows, queries, batch and threads]"
+            "(images/performance.png)\n\nInference on a pair in the paper's network; 256 rows, 125 queries, "
+            "a batch of 1 and one thread where nothing else is said.\n"
+        )
+    if "throughput" in result:
+        rows = [[name.split("_")[0], f"{value:.1f}"] for name, value in result["throughput"].items()]
+        parts.append(
+            "## From files to results\n\nThe small network of `train.yaml` on the phantom's DICOM files, one "
+            "thread.\n\n" + table(["", "pairs a second"], rows)
+        )
+    (ROOT / "docs" / "performance.md").write_text("\n".join(parts), encoding="utf-8")
