@@ -1,85 +1,39 @@
-"""Remakes the pictures in docs/images that are taken of pages: `python scripts/screenshots.py report [DIR]`.
+"""Remakes the pictures in docs/images that are taken of pages.
 
-DIR is the folder of an evaluation. Without one, a phantom is evaluated with findings that are made from its
-truth: boxes moved, some masses missed, some tissue taken for a mass. Needs Debian's chromium and
-chromium-driver, and Python's selenium.
+    python scripts/screenshots.py report DIR       of the evaluation in a folder
+    python scripts/screenshots.py mlflow OUTPUT    of the trainings in an output folder, by MLflow's own page
+
+Needs Debian's chromium and chromium-driver, and Python's selenium.
 """
 
+import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from mlflow import MlflowClient
 from PIL import Image
 
-from clnet.data.datalist import read_datalist
-from clnet.data.pair import Pair
-from clnet.data.phantom import PhantomSettings, make_phantom
-from clnet.evaluation.folder import evaluate_files, report_on_folder
-from clnet.inference.findings import Attention, Detections, Findings, Link, PairFindings, write_findings
+from clnet.evaluation.folder import report_on_folder
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "evaluation"))
-CANDIDATES = 12  # detections in a view
+IMAGES = ROOT / "docs" / "images"
 GAP = 8  # pixels between two screens
+PORT = 5123
 
 
-def made_up_findings(pairs: tuple[Pair, ...], rng: np.random.Generator) -> Findings:
-    """Findings such as a fair detector with a linker would have."""
-    return Findings("a made-up detector", tuple(_found(pair, rng) for pair in pairs))
-
-
-def _found(pair: Pair, rng: np.random.Generator) -> PairFindings:
-    """Most lesions with a box near theirs, the tissue that looks like one, and what nobody believes."""
-    boxes: dict[str, list[list[float]]] = {}
-    logits: dict[str, list[float]] = {}
-    found: dict[str, dict[str, int]] = {}
-    for name, view in pair.views.items():
-        kept = [n for n in range(len(view.boxes)) if rng.random() < 0.9]
-        for index, n in enumerate(kept):
-            found.setdefault(view.lesion_ids[n], {})[name] = index
-        side = view.boxes[kept, 2:3] - view.boxes[kept, :1]
-        boxes[name] = (view.boxes[kept] + rng.normal(0, 0.13, (len(kept), 4)) * side).tolist()
-        logits[name] = rng.normal(2, 1.4, len(kept)).tolist()
-        mimics = pair.attributes["mimics"][name]
-        boxes[name] += mimics
-        logits[name] += rng.normal(-1.2, 1.3, len(mimics)).tolist()
-        while len(boxes[name]) < CANDIDATES:
-            corner = rng.uniform((20, 90), (90, 200)) + ((0, 0) if pair.laterality == "L" else (80, 0))
-            boxes[name].append([*corner, *(corner + rng.uniform(12, 34, 2))])
-            logits[name].append(rng.normal(-4, 1))
-    links = [_link(ends.get("cc"), ends.get("mlo"), rng.uniform(0.6, 1), rng) for ends in found.values()]
-    links.append(_link(*map(int, rng.integers(len(found), CANDIDATES, 2)), rng.uniform(0.1, 0.6), rng))
-    views = {name: Detections(boxes[name], 1 / (1 + np.exp(-np.array(logits[name])))) for name in pair.views}
-    return PairFindings(pair.pair_id, **views, links=tuple(links))
-
-
-def _link(cc: int | None, mlo: int | None, score: float, rng: np.random.Generator) -> Link:
-    def weights(index: int | None) -> tuple[float, ...]:
-        attended = rng.dirichlet(np.full(CANDIDATES + 1, 0.3)) * 0.45
-        attended[CANDIDATES if index is None else index] += 0.55
-        return tuple(np.round(attended, 3).tolist())
-
-    return Link(cc, mlo, float(score), Attention(weights(cc), weights(mlo)))
-
-
-def made_up_evaluation(folder: Path) -> Path:
-    """Evaluate made-up findings on a phantom of 60 pairs; the folder of the evaluation."""
-    make_phantom(folder / "phantom", PhantomSettings(pairs=60, seed=7))
-    pairs = read_datalist(folder / "phantom")["training"]
-    write_findings(made_up_findings(pairs, np.random.default_rng(7)), folder / "findings.json")
-    evaluate_files(folder / "phantom", "training", folder / "findings.json", folder / "evaluation")
-    return folder / "evaluation"
-
-
-def report(evaluation: Path | None = None) -> None:
+def report(evaluation: Path) -> None:
     """docs/images/report.png: the head of the page, and below it the viewer with a link held."""
     from browser import open_browser
 
+    page = report_on_folder(evaluation)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        page = report_on_folder(evaluation) if evaluation else made_up_evaluation(folder) / "report.html"
         with open_browser(folder / "profile", size=(1400, 1110)) as browser:
             browser.get(page.resolve().as_uri())
             browser.save_screenshot(str(folder / "head.png"))
@@ -91,7 +45,7 @@ def report(evaluation: Path | None = None) -> None:
     both = Image.new("RGB", (width, 2 * height + GAP), "#b9b6b0")
     for place, screen in enumerate(screens):
         both.paste(screen, (0, place * (height + GAP)))
-    both.save(ROOT / "docs" / "images" / "report.png", optimize=True)
+    both.save(IMAGES / "report.png", optimize=True)
 
 
 def _hold_a_link(browser: Any) -> None:
@@ -104,7 +58,54 @@ def _hold_a_link(browser: Any) -> None:
     browser.find_element("css selector", "body").send_keys("l")
 
 
+def mlflow(output: Path) -> None:
+    """docs/images/mlflow.png: the curves of all trainings, in MLflow's chart view."""
+    from browser import open_browser
+    from selenium.webdriver.common.by import By
+
+    store = f"sqlite:///{output.resolve()}/mlflow.db"
+    experiment = MlflowClient(store).get_experiment_by_name("clnet")
+    server = subprocess.Popen(
+        [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", store, "--port", str(PORT)]
+    )
+    address = f"http://127.0.0.1:{PORT}"
+    try:
+        _wait(lambda: urllib.request.urlopen(address).status == 200)
+        with (
+            tempfile.TemporaryDirectory() as profile,
+            open_browser(Path(profile), size=(1500, 900)) as browser,
+        ):
+            browser.get(
+                f"{address}/#/experiments/{experiment.experiment_id}/runs"
+                "?compareRunsMode=CHART&searchFilter=attributes.run_name%20LIKE%20%27%25seed%25%27"
+            )
+            search = "input[placeholder*='Search metric charts']"
+            _wait(lambda: browser.find_elements(By.CSS_SELECTOR, search))
+            for close in browser.find_elements(By.CSS_SELECTOR, "[aria-label='Close'], [aria-label='close']"):
+                close.click()
+            browser.find_element(By.CSS_SELECTOR, search).send_keys("validation/recall_iou0.5")
+            time.sleep(8)  # the charts draw themselves, and tell nobody when they are done
+            browser.save_screenshot(str(IMAGES / "mlflow.png"))
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _wait(condition: Callable[[], Any], seconds: float = 90) -> None:
+    """Until something is true; errors on the way are not."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            if condition():
+                return
+        except OSError:
+            pass
+        time.sleep(0.5)
+    sys.exit(f"not there after {seconds} s")
+
+
 if __name__ == "__main__":
-    if sys.argv[1:2] != ["report"] or len(sys.argv) > 3:
+    pictures = {"report": report, "mlflow": mlflow}
+    if len(sys.argv) != 3 or sys.argv[1] not in pictures:
         sys.exit(__doc__)
-    report(*map(Path, sys.argv[2:]))
+    pictures[sys.argv[1]](Path(sys.argv[2]))

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-# Pages whose commands have tests of their own: docs/datasets.md, docs/evaluation.md, bundle/docs/README.md.
+# Pages whose commands have tests of their own: docs/datasets.md, docs/evaluation.md,
+# docs/training.md, bundle/docs/README.md.
 PAGES = ["README.md", "CONTRIBUTING.md", "docs/phantom.md", "docs/data.md"]
 # What runs these tests, or needs the network to set up; CI runs both as they are.
 SET_UP = ("./scripts/demo", "./scripts/test")
@@ -56,7 +57,8 @@ def test_every_command_of_the_pages_runs(checkout):
 
 
 @pytest.mark.parametrize(
-    "page", [*PAGES, "CHANGELOG.md", "docs/network.md", "docs/evaluation.md", "docs/datasets.md"]
+    "page",
+    [*PAGES, "CHANGELOG.md", "docs/network.md", "docs/evaluation.md", "docs/datasets.md", "docs/training.md"],
 )
 def test_links_and_pictures_of_a_page_are_there(page):
     text = (ROOT / page).read_text(encoding="utf-8")

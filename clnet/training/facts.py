@@ -41,7 +41,8 @@ def run_facts(config: Mapping[str, Any], datalist: str | Path, seed: int | None)
         "data_fingerprint": data_fingerprint(datalist),
         "git_commit": git_commit(),
         "versions": versions(),
-        "command": command_without_secrets(sys.orig_argv),
+        # The first word is the interpreter, whose folder is nobody's business.
+        "command": [Path(sys.orig_argv[0]).name, *command_without_secrets(sys.orig_argv[1:])],
     }
 
 

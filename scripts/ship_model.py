@@ -1,0 +1,132 @@
+"""Makes the model of a training the bundle's own: weights, record, and the figures in metadata and README.
+
+    python scripts/ship_model.py OUTPUT
+
+OUTPUT is the folder in which the commands of docs/training.md were run: it holds both trainings, both
+evaluations and their comparison.
+"""
+
+import json
+import re
+import shutil
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+BUNDLE = ROOT / "bundle"
+VARIANTS = {
+    "clnet": "CL-Net, the shipped model",
+    "deformable_detr": "each view alone (`deformable_detr.yaml`)",
+}
+RATES = ("0.125", "0.25", "0.5", "1", "2", "4")
+IOU = "iou=0.5"
+
+
+def main(output: Path) -> None:
+    """Copy the model with its record, and write its figures where people look for them."""
+    record = BUNDLE / "models" / "record"
+    record.mkdir(parents=True, exist_ok=True)
+    shutil.copy(output / "clnet-seed0" / "model.pt", BUNDLE / "models" / "model.pt")
+    for variant in VARIANTS:
+        run = _read(output / f"{variant}-seed0" / "run.json")
+        for start in run["starts"]:  # of the interpreter's path the name will do
+            start["command"][0] = Path(start["command"][0]).name
+        _write(record / f"{variant}_training.json", run)
+        shutil.copy(output / f"{variant}-seed0" / "metrics.jsonl", record / f"{variant}_epochs.jsonl")
+        evaluation = _read(output / f"evaluate-{variant}" / "metrics.json")
+        evaluation["model"] = f"{variant}-seed0/model.pt"  # not where it lay
+        _write(record / f"{variant}_test.json", evaluation)
+    _write(record / "comparison.json", _read(output / "comparison" / "comparison.json"))
+    _tell_metadata(record)
+    _tell_readme(record)
+
+
+def performance(record: Path) -> str:
+    """The figures of a record as Markdown."""
+    tests = {variant: _read(record / f"{variant}_test.json") for variant in VARIANTS}
+    difference = _read(record / "comparison.json")["runs"]["evaluate-clnet"][IOU]["recall"]
+    runs = {variant: _read(record / f"{variant}_training.json") for variant in VARIANTS}
+    parts = (_recall_table(tests, difference), _about_links(tests["clnet"]["links"][IOU]), _about_cost(runs))
+    return "\n\n".join(parts)
+
+
+def _recall_table(tests: dict[str, Any], difference: dict[str, Any]) -> str:
+    counts = tests["clnet"]["counts"]
+    rows = [["", *(f"R@{rate}" for rate in RATES)], ["---"] * (len(RATES) + 1)]
+    for variant, name in VARIANTS.items():
+        recall = tests[variant]["detection"][IOU]["recall"]
+        rows.append([name, *(_percent(recall[rate]) for rate in RATES)])
+    differences = (f"{_percent(difference[rate])}, p {difference[rate]['p']:.3f}" for rate in RATES)
+    rows.append(["difference", *differences])
+    return (
+        f"On the {counts['pairs']} pairs of the phantom's test section, with {counts['lesion_boxes']} boxes "
+        f"around {counts['lesions']} masses: recall in % of boxes at t false positives per image, IoU ≥ 0.5, "
+        "with 95% intervals from a bootstrap over patients.\n\n"
+    ) + "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _about_links(links: dict[str, Any]) -> str:
+    every, several = links["all"], links["several_lesions"]
+    return (
+        f"Links of the shipped model: precision {_percent(every['precision'])}, recall "
+        f"{_percent(every['recall'])}; of the masses that are found in both views, "
+        f"{_percent(every['accuracy'])} are linked rightly, in breasts with several masses "
+        f"{_percent(several['accuracy'])}."
+    )
+
+
+def _about_cost(runs: dict[str, Any]) -> str:
+    costs = (
+        f"{variant} {_minutes(run):.0f} min in all, {run['cost']['pairs_per_second']:.1f} pairs/s, "
+        f"{run['cost']['data_loading_share']:.1%} of the training time waiting for data, "
+        f"{run['cost']['peak_memory_gb']:.1f} GB of memory at the most"
+        for variant, run in runs.items()
+    )
+    return (
+        "Both were trained by `train.yaml` on the same pairs with the same seed and steps, by the commands "
+        "of [docs/training.md](../../docs/training.md), both at once on two cores with one thread each: "
+        f"{'; '.join(costs)}. The record is in `models/record`."
+    )
+
+
+def _minutes(run: dict[str, Any]) -> float:
+    """From the start of a training to its end, reading, validation and all."""
+    began, ended = (datetime.fromisoformat(time) for time in (run["starts"][0]["time"], run["ended"]))
+    return (ended - began).total_seconds() / 60
+
+
+def _tell_readme(record: Path) -> None:
+    path = BUNDLE / "docs" / "README.md"
+    text = path.read_text(encoding="utf-8")
+    marks = r"(?<=<!-- performance -->\n).*?(?=<!-- end of performance -->)"
+    path.write_text(
+        re.sub(marks, lambda _: performance(record) + "\n", text, flags=re.DOTALL), encoding="utf-8"
+    )
+
+
+def _tell_metadata(record: Path) -> None:
+    path = BUNDLE / "configs" / "metadata.json"
+    metadata = _read(path)
+    recall = _read(record / "clnet_test.json")["detection"][IOU]["recall"]
+    metadata["eval_metrics"] = {f"recall_iou0.5_fpi{rate}": round(recall[rate]["value"], 4) for rate in RATES}
+    path.write_text(json.dumps(metadata, indent=4, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _percent(interval: dict[str, float]) -> str:
+    return "{:.1f} ({:.1f} to {:.1f})".format(*(100 * interval[name] for name in ("value", "low", "high")))
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _write(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(Path(sys.argv[1]))

@@ -1,0 +1,79 @@
+"""The shipped model: small, safe to load, worth what the bundle's README says."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+from bundle_readme import README
+from bundle_runs import ROOT, environment
+from monai.bundle import ConfigParser
+
+from clnet.data.phantom import PhantomSettings, make_phantom
+
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from ship_model import performance
+
+MODELS = ROOT / "bundle" / "models"
+RECORD = MODELS / "record"
+
+
+def recorded(name):
+    return json.loads((RECORD / name).read_text(encoding="utf-8"))
+
+
+def test_it_is_small_and_holds_plain_weights_that_fit_the_config():
+    assert (MODELS / "model.pt").stat().st_size <= 10e6
+    weights = torch.load(MODELS / "model.pt", weights_only=True)
+    parser = ConfigParser(ConfigParser.load_config_file(ROOT / "bundle" / "configs" / "train.yaml"))
+    parser.get_parsed_content("network").load_state_dict(weights)
+
+
+def test_the_readme_tells_the_figures_of_the_record():
+    shown = re.search(r"<!-- performance -->\n(.*?)<!-- end", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert shown[1].strip() == performance(RECORD)
+
+
+def test_metadata_tell_the_figures_of_the_record():
+    metadata = json.loads((ROOT / "bundle" / "configs" / "metadata.json").read_text(encoding="utf-8"))
+    recall = recorded("clnet_test.json")["detection"]["iou=0.5"]["recall"]
+    assert metadata["eval_metrics"]["recall_iou0.5_fpi0.25"] == round(recall["0.25"]["value"], 4)
+
+
+def test_the_record_is_of_two_trainings_that_differ_in_the_variant_alone():
+    runs = [recorded(f"{variant}_training.json") for variant in ("clnet", "deformable_detr")]
+    for fact in ("seed", "data_fingerprint", "git_commit", "versions"):
+        assert runs[0][fact] == runs[1][fact], fact
+    ours, theirs = (run["config"] for run in runs)
+    assert {key for key in ours if ours[key] != theirs[key]} == {"variant", "network"}
+
+
+def test_the_record_shows_the_bars_passed():
+    pairs = recorded("clnet_test.json")["counts"]["pairs"]
+    ours, theirs = (
+        recorded(f"{variant}_test.json")["detection"]["iou=0.5"]["recall"]["0.25"]["value"]
+        for variant in ("clnet", "deformable_detr")
+    )
+    assert pairs >= 400
+    assert ours >= 0.75
+    assert ours - theirs >= 0.25
+
+
+@pytest.mark.slow
+def test_it_finds_and_links_masses_of_a_phantom_that_it_has_not_seen(tmp_path):
+    make_phantom(tmp_path / "data", PhantomSettings(pairs=160, seed=99), workers=1)
+    names = str([f"bundle/configs/{name}.yaml" for name in ("train", "evaluate")])
+    where = ["--dataset_dir", tmp_path / "data", "--section", "training", "--output_dir", tmp_path]
+    subprocess.run(
+        [sys.executable, "-m", "monai.bundle", "run", "evaluating", "--config_file", names, *where],
+        cwd=ROOT,
+        env=environment(),
+        check=True,
+        capture_output=True,
+    )
+    metrics = json.loads((tmp_path / "evaluate-clnet" / "metrics.json").read_text())
+    assert metrics["detection"]["iou=0.5"]["recall"]["0.25"]["value"] > 0.7
+    assert metrics["links"]["iou=0.5"]["all"]["accuracy"]["value"] > 0.5
