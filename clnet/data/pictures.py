@@ -55,10 +55,11 @@ def pair_picture(
     picture = Image.new("RGB", (sum(v.width for v in shown.values()) + GAP, height + header), PAPER)
     draw = ImageDraw.Draw(picture)
     draw.text((8, letter * 0.4), title, fill=INK, font=font)
-    left = 0
-    placed: dict[int, list[tuple[float, float, float, float]]] = {}
-    for name in VIEW_NAMES:
+    lefts = {"cc": 0, "mlo": shown["cc"].width + GAP}
+    for name, left in lefts.items():
         picture.paste(shown[name], (left, header))
+    placed: dict[int, list[tuple[float, float, float, float]]] = {}
+    for name, left in lefts.items():
         image = images[name]
         factor = height / image.shape[0] if image is not None else 1.0
         for mark in marks.get(name, ()):
@@ -70,15 +71,15 @@ def pair_picture(
             placed.setdefault(mark.lesion, []).append(box)
             colour = COLOURS[mark.lesion % len(COLOURS)]
             draw.rectangle(box, outline=colour, width=max(height // 260, 1))
+            room = picture.width - draw.textlength(mark.label, font) - 3
             draw.text(
-                (box[2] + 3, box[1] - 2),
+                (min(box[2] + 3, room), box[1] - 2),
                 mark.label,
                 fill=colour,
                 font=font,
                 stroke_width=1,
                 stroke_fill=PAPER,
             )
-        left += shown[name].width + GAP
     for lesion, boxes in placed.items():
         if len(boxes) == 2:
             _link(draw, boxes[0], boxes[1], COLOURS[lesion % len(COLOURS)])

@@ -2,8 +2,13 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from clnet.boxes import box_iou
 from clnet.data.pair import VIEW_NAMES
 from clnet.inference.findings import Detections, PairFindings
+
+SAME_PLACE = 0.5  # IoU from which two detections of a view are one
 
 
 @dataclass(frozen=True)
@@ -31,36 +36,49 @@ class Lesion:
 def find_lesions_of_pair(pair: PairFindings, min_score: float, min_link_score: float = 0.5) -> list[Lesion]:
     """Join detections that are linked, and take the others as they are; the surest lesion first.
 
-    Links are taken by falling score, and each detection joins one lesion at the most. A detection below
-    `min_score` is shown only with a partner that reaches it: the other view vouches for it.
+    A detection that repeats a surer one, at an IoU of 0.5 or more, is that one. Links are taken by falling
+    score, and each detection joins one lesion at the most. A detection below `min_score` is shown only with a
+    partner that reaches it: the other view vouches for it.
 
     Args:
         pair: findings of a breast.
         min_score: that at least one detection of a lesion reaches.
         min_link_score: below it a link is none.
     """
-    free = {name: set(range(len(view))) for name, view in pair.views.items()}
+    stands_for = {name: _surest_at_each_place(view) for name, view in pair.views.items()}
+    free = {name: set(surest) for name, surest in stands_for.items()}
     lesions: list[Lesion] = []
     alone: dict[tuple[str, int], float] = {}
     for link in sorted(pair.links, key=lambda link: -link.score):
         if link.score < min_link_score:
             break
-        if link.cc is None or link.mlo is None:
-            view, index = ("mlo", link.mlo) if link.cc is None else ("cc", link.cc)
-            if index is not None:
-                alone.setdefault((view, index), link.score)
-        elif link.cc in free["cc"] and link.mlo in free["mlo"]:
-            free["cc"].remove(link.cc)
-            free["mlo"].remove(link.mlo)
-            score = max(_score(pair.cc, link.cc), _score(pair.mlo, link.mlo))
-            lesions.append(Lesion(link.cc, link.mlo, score, link.score))
+        ends = {
+            name: stands_for[name][index] for name in VIEW_NAMES if (index := getattr(link, name)) is not None
+        }
+        if len(ends) == 1:
+            alone.setdefault(next(iter(ends.items())), link.score)
+        elif all(index in free[name] for name, index in ends.items()):
+            for name, index in ends.items():
+                free[name].remove(index)
+            score = max(float(pair.views[name].scores[index]) for name, index in ends.items())
+            lesions.append(Lesion(ends["cc"], ends["mlo"], score, link.score))
     for name in VIEW_NAMES:
         for index in sorted(free.get(name, ())):
-            score, link_score = _score(pair.views[name], index), alone.get((name, index))
+            score, link_score = float(pair.views[name].scores[index]), alone.get((name, index))
             cc, mlo = (index, None) if name == "cc" else (None, index)
             lesions.append(Lesion(cc, mlo, score, link_score))
     return sorted((lesion for lesion in lesions if lesion.score >= min_score), key=lambda item: -item.score)
 
 
-def _score(detections: Detections | None, index: int) -> float:
-    return float(detections.scores[index]) if detections is not None else 0.0
+def _surest_at_each_place(view: Detections) -> list[int]:
+    """For each detection, itself or the surer one that it repeats."""
+    overlaps = np.asarray(box_iou(view.boxes, view.boxes)) if len(view) else np.zeros((0, 0))
+    stands_for = list(range(len(view)))
+    surest: list[int] = []
+    for index in np.argsort(-view.scores, kind="stable").tolist():
+        repeats = [other for other in surest if overlaps[index, other] >= SAME_PLACE]
+        if repeats:
+            stands_for[index] = repeats[0]
+        else:
+            surest.append(index)
+    return stands_for

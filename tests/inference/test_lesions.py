@@ -7,7 +7,10 @@ from clnet.inference.lesions import Lesion, find_lesions_of_pair
 
 
 def detections(*scores):
-    return Detections(np.tile([0.0, 0, 10, 10], (len(scores), 1)), np.array(scores))
+    """Detections that lie apart, each in a row of its own."""
+    rows = 20 * np.arange(len(scores))
+    zero = np.zeros_like(rows)
+    return Detections(np.stack([zero, rows, zero + 10, rows + 10], 1), np.array(scores))
 
 
 def pair(cc, mlo, *links):
@@ -53,3 +56,10 @@ def test_an_unsure_link_is_none():
 def test_a_missing_view_has_no_lesions():
     alone = PairFindings("p", cc=detections(0.9), links=(Link(0, None, 0.7),))
     assert find_lesions_of_pair(alone, 0.5) == [Lesion(0, None, 0.9, 0.7)]
+
+
+def test_a_detection_that_repeats_a_surer_one_is_that_one():
+    cc = Detections([[0, 0, 10, 10], [0, 1, 10, 11], [0, 6, 10, 16]], [0.6, 0.9, 0.5])
+    found = find_lesions_of_pair(PairFindings("p", cc, detections(0.7), (Link(0, 0, 0.8),)), 0.4)
+    # The first (IoU 9/11) is the second; the third overlaps the second by a third only.
+    assert found == [Lesion(1, 0, 0.9, 0.8), Lesion(2, None, 0.5, None)]
