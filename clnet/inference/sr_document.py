@@ -20,6 +20,7 @@ from pydicom.sr.coding import Code
 from pydicom.uid import UID
 
 from clnet.data.image_errors import refusing_damage
+from clnet.data.tags import text_of
 from clnet.errors import ClnetError
 from clnet.inference.findings import PairFindings
 from clnet.inference.lesions import Lesion
@@ -117,6 +118,12 @@ def make_document(report: BreastReport, kind: str, content: Dataset, number: int
     )
     document.SeriesDate, document.SeriesTime = document.ContentDate, document.ContentTime
     return document
+
+
+def orientation_of(source: Dataset) -> list[str]:
+    """The directions of rows and columns; [] where the tag says something else, as in CBIS-DDSM."""
+    directions = text_of(source, "PatientOrientation").split("\\")
+    return directions if len(directions) == 2 else []
 
 
 def outline(box: Any) -> list[tuple[float, float]]:

@@ -40,7 +40,6 @@ from pydicom.sr.coding import Code
 from pydicom.uid import MammographyCADSRStorage
 
 from clnet.data.header import spacing_of
-from clnet.data.tags import text_of
 from clnet.inference.lesions import Lesion
 from clnet.inference.sr_document import (
     ALGORITHM,
@@ -53,6 +52,7 @@ from clnet.inference.sr_document import (
     BreastReport,
     concept,
     make_document,
+    orientation_of,
     outline,
     percent,
 )
@@ -106,8 +106,8 @@ def _facts(report: BreastReport, view: str) -> Iterator[ContentItem]:
     source = report.sources[view]
     yield _code(CONTEXT, DCM.ImageLaterality, SIDES[report.laterality])
     yield _code(CONTEXT, DCM.ImageView, VIEWS[view])
-    orientation = text_of(source, "PatientOrientation").split("\\")
-    if len(orientation) == 2:  # CBIS-DDSM writes the view there
+    orientation = orientation_of(source)
+    if orientation:
         yield TextContentItem(DCM.PatientOrientationRow, orientation[0], CONTEXT)
         yield TextContentItem(DCM.PatientOrientationColumn, orientation[1], CONTEXT)
     if source.StudyDate:

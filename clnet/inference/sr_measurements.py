@@ -25,6 +25,7 @@ from highdicom.sr.templates import (
     QualitativeEvaluation,
     TrackingIdentifier,
 )
+from pydicom.dataset import Dataset
 from pydicom.sr.codedict import codes
 from pydicom.sr.coding import Code
 
@@ -39,6 +40,7 @@ from clnet.inference.sr_document import (
     SIDES,
     BreastReport,
     make_document,
+    orientation_of,
     outline,
     percent,
 )
@@ -59,9 +61,16 @@ def measurement_report(report: BreastReport) -> ComprehensiveSR:
         observation_context=ObservationContext(observer_device_context=_device(report)),
         procedure_reported=codes.SCT.Mammography,
         imaging_measurements=groups or [_nothing_found(report)],
-        referenced_images=list(report.sources.values()),
+        referenced_images=_library(report),
     )
     return make_document(report, "measurements", content[0], SERIES_NUMBER)
+
+
+def _library(report: BreastReport) -> list[Dataset] | None:
+    """The images that are described, besides being evidence: none, unless they say what highdicom asks."""
+    sources = list(report.sources.values())
+    complete = all(orientation_of(source) and source.get("ImagerPixelSpacing") for source in sources)
+    return sources if complete else None
 
 
 def _device(report: BreastReport) -> ObserverContext:
