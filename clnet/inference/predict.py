@@ -96,14 +96,13 @@ def predict(path: str | Path, output: str | Path, settings: PredictSettings) -> 
         join_processes()
     model = open_bundle(settings.bundle, settings.device or process_device())
     task = _first_decides(lambda: _prepare(path, output, settings))
-    keys = {breast.breast_id: _key(breast, model, settings) for breast in task.breasts}
+    keys = {breast.breast_id: key_of(breast, model, settings) for breast in task.breasts}
     mine = [
         breast
         for breast in task.breasts[_rank() :: _processes()]
         if read_breast(output, breast.breast_id, keys[breast.breast_id]) is None
     ]
-    run = _Run(model, task, output, settings, keys)
-    refused = _gather(run.analyse(mine))
+    refused = _gather(Analysis(model, task, output, settings, keys).analyse(mine))
     summary = None
     if is_first_process():
         results = [read_breast(output, breast_id, key) for breast_id, key in keys.items()]
@@ -115,8 +114,16 @@ def predict(path: str | Path, output: str | Path, settings: PredictSettings) -> 
 
 
 @dataclass(frozen=True)
-class _Run:
-    """What stays the same from breast to breast."""
+class Analysis:
+    """What is done to each breast, and what stays the same from one to the next.
+
+    Attributes:
+        model: of the bundle.
+        task: what there is to analyse.
+        output: the folder for the results.
+        settings: how.
+        keys: of each breast_id; a result of another key is out of date.
+    """
 
     model: BundleModel
     task: Task
@@ -139,20 +146,22 @@ class _Run:
                 for item in loaded:
                     if item.sample is None:
                         refused += [LeftOut(file, reason) for file, reason in item.refused.items()]
-                for item, findings in self._findings(readable):
+                for item, findings in self.find(readable):
                     try:
-                        self._write(item, findings)
+                        self.write(item, findings)
                     except Exception as error:  # one bad study does not stop the others
                         files = [view.image for view in item.breast.pair.views.values()]
                         refused += [LeftOut(file, reason_of(error)) for file in files]
                 bar.update(len(loaded))
         return refused
 
-    def _findings(self, loaded: Sequence[LoadedBreast]) -> list[tuple[LoadedBreast, PairFindings]]:
+    def find(self, loaded: Sequence[LoadedBreast]) -> list[tuple[LoadedBreast, PairFindings]]:
+        """The findings of breasts that could be read."""
         samples = [item.sample for item in loaded if item.sample is not None]
         return list(zip(loaded, self.model.find(collate_pairs(samples)), strict=True)) if samples else []
 
-    def _write(self, loaded: LoadedBreast, findings: PairFindings) -> None:
+    def write(self, loaded: LoadedBreast, findings: PairFindings) -> None:
+        """Write reports, picture and findings of a breast."""
         result = self._result(loaded, findings)
         views = loaded.breast.pair.views
         if all(image_format(views[name].image) == "DICOM" for name in findings.views):
@@ -239,7 +248,8 @@ def _prepare(path: Path, output: Path, settings: PredictSettings) -> Task:
     return task
 
 
-def _key(breast: Breast, model: BundleModel, settings: PredictSettings) -> str:
+def key_of(breast: Breast, model: BundleModel, settings: PredictSettings) -> str:
+    """Changes with whatever the result of a breast depends on."""
     words = (__version__, model.name, settings.min_score, breast.pair.pair_id, source_key(breast))
     return hashlib.sha256(repr(words).encode()).hexdigest()[:32]
 

@@ -36,7 +36,7 @@ def orthanc(tmp_path):
         process = subprocess.Popen(["Orthanc", tmp_path / "orthanc.json"], stdout=log, stderr=log)
 
     def ask(path, data=None):
-        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data)  # noqa: S310
+        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data)
         with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
             return json.load(answer)
 
