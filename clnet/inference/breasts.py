@@ -5,6 +5,7 @@ A breast is named by a digest, never by its patient: results, logs and pictures 
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,7 +55,7 @@ class Task:
 
     def name_of(self, file: Path) -> str:
         """A file's name relative to the input."""
-        return file.relative_to(self.root).as_posix() if file.is_relative_to(self.root) else file.name
+        return Path(os.path.relpath(file, self.root)).as_posix()
 
 
 def find_breasts(path: str | Path, secondary_capture: bool = False, workers: int | None = None) -> Task:

@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from clnet import __version__
 from clnet.data.header import image_format
+from clnet.data.pair import VIEW_NAMES
 from clnet.data.study import LeftOut
 from clnet.errors import ClnetError
 from clnet.inference.breast_folder import (
@@ -88,29 +89,42 @@ def predict(path: str | Path, output: str | Path, settings: PredictSettings) -> 
         What was done; None in processes that are not the first.
     """
     path, output = Path(path), Path(output)
-    if output.absolute().is_relative_to(path.absolute()):
+    if output.resolve().is_relative_to(path.resolve()):
         raise PredictError(
             f"{output} lies in {path}; results would be taken for input. Choose another folder"
         )
     if "RANK" in os.environ:
         join_processes()
     model = open_bundle(settings.bundle, settings.device or process_device())
-    task = _first_decides(lambda: _prepare(path, output, settings))
-    keys = {breast.breast_id: key_of(breast, model, settings) for breast in task.breasts}
-    mine = [
-        breast
-        for breast in task.breasts[_rank() :: _processes()]
-        if read_breast(output, breast.breast_id, keys[breast.breast_id]) is None
-    ]
-    refused = _gather(Analysis(model, task, output, settings, keys).analyse(mine))
+    plan = _first_decides(lambda: _plan(path, output, model, settings))
+    analysis = Analysis(model, plan.task, output, settings, plan.keys)
+    refused = _gather(analysis.analyse(plan.waiting[_rank() :: _processes()]))
     summary = None
     if is_first_process():
-        results = [read_breast(output, breast_id, key) for breast_id, key in keys.items()]
+        results = [read_breast(output, breast_id, key) for breast_id, key in plan.keys.items()]
         done = [result for result in results if result is not None]
-        summary = Summary(model.name, model.notice, settings.min_score, task, done, refused, len(mine))
+        before = len(plan.keys) - len(plan.waiting)
+        summary = Summary(
+            model.name, model.notice, settings.min_score, plan.task, done, refused, len(done) - before
+        )
         write_common(summary, output)
     leave_processes()
     return summary
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What all processes must agree on before the first of them writes a result.
+
+    Attributes:
+        task: what there is.
+        keys: of each breast_id; a result of another key is out of date.
+        waiting: the breasts that are yet to be analysed.
+    """
+
+    task: Task
+    keys: dict[str, str]
+    waiting: list[Breast]
 
 
 @dataclass(frozen=True)
@@ -122,7 +136,7 @@ class Analysis:
         task: what there is to analyse.
         output: the folder for the results.
         settings: how.
-        keys: of each breast_id; a result of another key is out of date.
+        keys: see `Plan`.
     """
 
     model: BundleModel
@@ -193,7 +207,7 @@ class Analysis:
 
     def _result(self, loaded: LoadedBreast, findings: PairFindings) -> BreastResult:
         breast, sample = loaded.breast, loaded.sample or {}
-        metas = dict(zip(("cc", "mlo"), sample["meta"], strict=True))
+        metas = dict(zip(VIEW_NAMES, sample["meta"], strict=True))
         views = {
             name: ViewResult(
                 self.task.name_of(breast.pair.views[name].image),
@@ -224,7 +238,7 @@ class Analysis:
             factor = loaded.pictures[name].shape[0] / result.views[name].rows
             shrunk[name] = Detections(detections.boxes * factor, detections.scores)
         alone = f", {next(iter(shrunk)).upper()} alone" if len(shrunk) == 1 else ""
-        images = {name: loaded.pictures.get(name) for name in ("cc", "mlo")}
+        images = {name: loaded.pictures.get(name) for name in VIEW_NAMES}
         title = f"{result.breast_id} {result.laterality}{alone}   {self.model.notice}"
         findings = replace(result.findings, **shrunk)
         findings_picture(images, findings, title, result.min_score, height=PICTURE_ROWS).save(file)
@@ -241,11 +255,17 @@ def _shows_text(result: BreastResult) -> bool:
     )
 
 
-def _prepare(path: Path, output: Path, settings: PredictSettings) -> Task:
+def _plan(path: Path, output: Path, model: BundleModel, settings: PredictSettings) -> Plan:
     task = find_breasts(path, settings.secondary_capture)
     output.mkdir(parents=True, exist_ok=True)
     remove_unfinished(output)
-    return task
+    keys = {breast.breast_id: key_of(breast, model, settings) for breast in task.breasts}
+    waiting = [
+        breast
+        for breast in task.breasts
+        if read_breast(output, breast.breast_id, keys[breast.breast_id]) is None
+    ]
+    return Plan(task, keys, waiting)
 
 
 def key_of(breast: Breast, model: BundleModel, settings: PredictSettings) -> str:

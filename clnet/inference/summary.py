@@ -27,7 +27,7 @@ class Summary:
         task: what there was to analyse.
         results: of each breast that was analysed, now or before.
         refused: files whose breast could not be analysed.
-        analysed_now: how many breasts were analysed in this process.
+        analysed_now: how many of them were analysed now.
     """
 
     model: str

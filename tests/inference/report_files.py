@@ -21,13 +21,17 @@ def errors_of_dciodvfy(path):
     said = subprocess.run(["dciodvfy", str(path)], capture_output=True, text=True, check=False)
     lines = (said.stdout + said.stderr).splitlines()
     assert any(line.endswith("SR") for line in lines), f"not recognised: {lines}"
-    return [line for line in lines if line.startswith(("E", "Error"))]
+    return [line for line in lines if line.startswith(("Error", "E:"))]
+
+
+# What dcmtk itself cannot do.
+EXCUSED = ("Check for template constraints not yet supported", "does not support this Specific Character Set")
 
 
 def complaints_of_dsrdump(path):
     said = subprocess.run(["dsrdump", str(path)], capture_output=True, text=True, check=False)
-    assert said.returncode == 0, said.stderr
-    return [line for line in said.stderr.splitlines() if "not yet supported" not in line]
+    lines = [line for line in said.stderr.splitlines() if not line.endswith(EXCUSED[0])]
+    return [line for line in lines if EXCUSED[1] not in line]
 
 
 def lesions_of_measurements(path):
