@@ -104,7 +104,8 @@ def _task_of_datalist(path: Path) -> Task:
     for pair in (pair for pairs in datalist.sections.values() for pair in pairs):
         breast_id = _digest(pair.pair_id)
         views = {name: View(view.image) for name, view in pair.views.items()}
-        breasts.append(Breast(breast_id, Pair(pair.pair_id, breast_id, pair.laterality, **views)))
+        unmarked = Pair(pair.pair_id, breast_id, pair.laterality, views.get("cc"), views.get("mlo"))
+        breasts.append(Breast(breast_id, unmarked))
     return Task(path if path.is_dir() else path.parent, breasts)
 
 

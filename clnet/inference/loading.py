@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
-from clnet.data.pair import VIEW_NAMES, Pair
+from clnet.data.pair import Pair
 from clnet.data.reader import Mammogram, read_image
 from clnet.errors import ClnetError
 from clnet.inference.breasts import Breast
@@ -63,7 +63,7 @@ class BreastDataset(Dataset[LoadedBreast]):
             if not refused:  # it is not the files
                 refused = {view.image: reason_of(error) for view in breast.pair.views.values()}
             elif left:
-                pair = replace(breast.pair, **{**dict.fromkeys(VIEW_NAMES), **left})
+                pair = replace(breast.pair, cc=left.get("cc"), mlo=left.get("mlo"))
                 return self._load(breast, pair, refused)
             return LoadedBreast(breast, None, refused, {})
 

@@ -36,7 +36,7 @@ from clnet.inference.bundle import BundleModel, open_bundle
 from clnet.inference.findings import Detections, PairFindings
 from clnet.inference.loading import PICTURE_ROWS, BreastDataset, LoadedBreast, reason_of
 from clnet.inference.picture import findings_picture
-from clnet.inference.sr_document import BreastReport, read_source
+from clnet.inference.sr_document import BreastReport, read_source, save_report
 from clnet.inference.sr_mammography_cad import mammography_cad_report
 from clnet.inference.sr_measurements import measurement_report
 from clnet.inference.summary import Summary, write_common
@@ -196,8 +196,8 @@ class Analysis:
 
         def write_more(folder: Path) -> None:
             if report is not None:
-                measurement_report(report).save_as(folder / MEASUREMENTS, enforce_file_format=True)
-                mammography_cad_report(report).save_as(folder / MAMMOGRAPHY_CAD, enforce_file_format=True)
+                save_report(measurement_report(report), folder / MEASUREMENTS)
+                save_report(mammography_cad_report(report), folder / MAMMOGRAPHY_CAD)
             if not _shows_text(result):
                 self._draw(loaded, result, folder / PICTURE)
 
@@ -240,7 +240,7 @@ class Analysis:
         alone = f", {next(iter(shrunk)).upper()} alone" if len(shrunk) == 1 else ""
         images = {name: loaded.pictures.get(name) for name in VIEW_NAMES}
         title = f"{result.breast_id} {result.laterality}{alone}   {self.model.notice}"
-        findings = replace(result.findings, **shrunk)
+        findings = replace(result.findings, cc=shrunk.get("cc"), mlo=shrunk.get("mlo"))
         findings_picture(images, findings, title, result.min_score, height=PICTURE_ROWS).save(file)
 
 

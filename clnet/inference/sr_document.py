@@ -6,7 +6,9 @@ two studies, as every film of CBIS-DDSM does, the other view is listed as other 
 
 import hashlib
 import re
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,22 +104,37 @@ def read_source(file: Path) -> Dataset:
 def make_document(report: BreastReport, kind: str, content: Dataset, number: int) -> ComprehensiveSR:
     """A document of the patient and the study of the first view, with all views in its evidence."""
     sources = list(report.sources.values())
-    document = ComprehensiveSR(
-        evidence=sources,
-        content=content,
-        series_instance_uid=report.uid(kind, "series"),
-        series_number=number,
-        sop_instance_uid=report.uid(kind, "instance"),
-        instance_number=1,
-        manufacturer=MANUFACTURER,
-        is_complete=True,
-        manufacturer_model_name=ALGORITHM,
-        software_versions=report.version,
-        device_serial_number=report.version,
-        series_description=report.notice or ALGORITHM,
-    )
+    with _quiet():
+        document = ComprehensiveSR(
+            evidence=sources,
+            content=content,
+            series_instance_uid=report.uid(kind, "series"),
+            series_number=number,
+            sop_instance_uid=report.uid(kind, "instance"),
+            instance_number=1,
+            manufacturer=MANUFACTURER,
+            is_complete=True,
+            manufacturer_model_name=ALGORITHM,
+            software_versions=report.version,
+            device_serial_number=report.version,
+            series_description=report.notice or ALGORITHM,
+        )
     document.SeriesDate, document.SeriesTime = document.ContentDate, document.ContentTime
     return document
+
+
+def save_report(document: Dataset, path: Path) -> None:
+    """Write a report."""
+    with _quiet():
+        document.save_as(path, enforce_file_format=True)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence warnings of highdicom and pydicom, which quote the patient's name."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def orientation_of(source: Dataset) -> list[str]:

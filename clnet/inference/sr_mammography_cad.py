@@ -26,6 +26,7 @@ from highdicom.sr.value_types import (
     CodeContentItem,
     ContainerContentItem,
     ContentItem,
+    ContentSequence,
     DateContentItem,
     ImageContentItem,
     NumContentItem,
@@ -74,9 +75,10 @@ SELECTED = RelationshipTypeValues.SELECTED_FROM
 
 
 def mammography_cad_report(report: BreastReport) -> ComprehensiveSR:
-    """The document; `Dataset.save_as` writes it."""
+    """The document; `save_report` writes it."""
     root = ContainerContentItem(concept(DCM.MammographyCADReport), template_id="4000")
-    root.ContentSequence = [_code(MODIFIER, DCM.LanguageOfContentItemAndDescendants, ENGLISH)]
+    language = _code(MODIFIER, DCM.LanguageOfContentItemAndDescendants, ENGLISH)
+    root.ContentSequence = ContentSequence([language])
     document = make_document(report, "mammography CAD", root, SERIES_NUMBER)
     document.SOPClassUID = MammographyCADSRStorage
     document.file_meta.MediaStorageSOPClassUID = MammographyCADSRStorage

@@ -50,7 +50,7 @@ SERIES_NUMBER = 9001
 
 
 def measurement_report(report: BreastReport) -> ComprehensiveSR:
-    """The document; `Dataset.save_as` writes it."""
+    """The document; `save_report` writes it."""
     groups = [
         _group(report, number, lesion, view)
         for number, lesion in enumerate(report.lesions, start=1)

@@ -20,7 +20,7 @@ from clnet.data.image_errors import DamagedImageError
 from clnet.data.phantom import PhantomSettings, make_phantom
 from clnet.inference.findings import Detections, Link, PairFindings
 from clnet.inference.lesions import find_lesions_of_pair
-from clnet.inference.sr_document import BreastReport, ReportError, read_source
+from clnet.inference.sr_document import BreastReport, ReportError, read_source, save_report
 from clnet.inference.sr_mammography_cad import mammography_cad_report
 from clnet.inference.sr_measurements import measurement_report
 
@@ -60,7 +60,7 @@ def report(request, sources):
 
 def written(report, kind, folder):
     path = folder / f"{kind}.dcm"
-    WRITERS[kind](report).save_as(path, enforce_file_format=True)
+    save_report(WRITERS[kind](report), path)
     return path
 
 
@@ -159,6 +159,15 @@ def test_values_that_no_report_may_hold_are_left_empty(tmp_path):
     )
     for writer in WRITERS.values():
         assert writer(report).PatientSex is None or writer(report).PatientSex == ""
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_no_warning_of_a_library_quotes_the_patient(tmp_path, recwarn, kind):
+    source = read_source(save(tmp_path / "a.dcm", PatientName="Secret", PatientID="secret" * 20))
+    report = BreastReport("L", PairFindings("p", CC), (), {"cc": source}, "1", "", "k")
+    recwarn.clear()
+    assert str(pydicom.dcmread(written(report, kind, tmp_path)).PatientName) == "Secret"
+    assert [str(warning.message) for warning in recwarn] == []
 
 
 def test_an_image_without_a_uid_cannot_be_reported_on(tmp_path):
