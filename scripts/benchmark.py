@@ -128,6 +128,7 @@ MEASURES: dict[str, Callable[[Path], dict[str, Any]]] = {
     "memory": part("growth", "memory"),
     "growth": part("growth", "growth"),
     "throughput": part("throughput", "throughput"),
+    "prediction": part("prediction", "prediction"),
 }
 VERSIONS = ("clnet", "torch", "numba", "transformers", "onnxruntime", "monai", "numpy", "pydicom")
 

@@ -148,7 +148,7 @@ def dicom_header(file: Path) -> ImageHeader:
         text_of(dataset, "PresentationIntentType") == "FOR PROCESSING"
         or text_of(dataset, "SOPClassUID") == FOR_PROCESSING
     )
-    spacing = _spacing(dataset)
+    spacing = spacing_of(dataset)
     if for_processing:
         warnings.append("FOR PROCESSING: raw detector data, which looks unlike an image for presentation")
     if spacing is None:
@@ -216,7 +216,8 @@ def nifti_header(image: Any, file: Path) -> ImageHeader:
     )
 
 
-def _spacing(dataset: Dataset) -> tuple[float, float] | None:
+def spacing_of(dataset: Dataset) -> tuple[float, float] | None:
+    """Millimetres between neighbouring rows and columns, at the detector where known; None without."""
     for keyword in ("ImagerPixelSpacing", "PixelSpacing"):
         numbers = numbers_of(dataset, keyword)
         if len(numbers) == 2 and min(numbers) > 0:

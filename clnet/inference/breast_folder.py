@@ -1,0 +1,125 @@
+"""The results of one breast: a folder that is there whole or not at all.
+
+``breasts/<breast_id>/``:
+
+====================  ====================================================================
+breast.json           what was analysed, with which warnings; `BreastResult` without findings
+findings.json         its findings, see `clnet.inference.findings`
+measurements.dcm      DICOM SR, TID 1500
+mammography_cad.dcm   DICOM SR, TID 4000
+picture.png           both views, boxes, links and scores
+====================  ====================================================================
+
+The folder is filled under another name and renamed at the end. A run that is killed leaves nothing half done.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from clnet.inference.findings import Findings, PairFindings, read_findings, write_findings
+from clnet.inference.lesions import Lesion, find_lesions_of_pair
+
+BREASTS = "breasts"
+RECORD, FINDINGS = "breast.json", "findings.json"
+MEASUREMENTS, MAMMOGRAPHY_CAD, PICTURE = "measurements.dcm", "mammography_cad.dcm", "picture.png"
+
+
+@dataclass(frozen=True)
+class ViewResult:
+    """A view that was analysed: its file relative to the input, its size, what is unusual about it."""
+
+    file: str
+    rows: int
+    columns: int
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class BreastResult:
+    """What came out for one breast.
+
+    Attributes:
+        breast_id, laterality: which breast.
+        key: of the files, the model and the settings that the result came from.
+        min_score: see `find_lesions_of_pair`.
+        views: those that were analysed, by name.
+        refused: for each file that could not be read, the reason.
+        warnings: what else a reader should know.
+        findings: in pixels of the files.
+    """
+
+    breast_id: str
+    laterality: str
+    key: str
+    min_score: float
+    views: Mapping[str, ViewResult]
+    refused: Mapping[str, str]
+    warnings: tuple[str, ...]
+    findings: PairFindings
+
+    @cached_property
+    def lesions(self) -> tuple[Lesion, ...]:
+        """What the reports, the picture and COCO show."""
+        return tuple(find_lesions_of_pair(self.findings, self.min_score))
+
+
+def write_breast(output: Path, result: BreastResult, model: str, write_more: Callable[[Path], None]) -> None:
+    """Write a breast's folder.
+
+    Args:
+        output: of the run.
+        result: what to write.
+        model: the author of the findings.
+        write_more: writes reports and picture into the folder that it is given.
+    """
+    final = output / BREASTS / result.breast_id
+    unfinished = final.with_name(f".{final.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    write_more(unfinished)
+    write_findings(Findings(model, (result.findings,)), unfinished / FINDINGS)
+    (unfinished / RECORD).write_text(json.dumps(_record(result), indent=1) + "\n", encoding="utf-8")
+    shutil.rmtree(final, ignore_errors=True)  # of other settings or files
+    unfinished.rename(final)
+
+
+def read_breast(output: Path, breast_id: str, key: str) -> BreastResult | None:
+    """What was written of a breast; None if there is nothing, or of another key."""
+    folder = output / BREASTS / breast_id
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if record["key"] != key:
+        return None
+    (findings,) = read_findings(folder / FINDINGS).pairs
+    views = {
+        name: ViewResult(**{**view, "warnings": tuple(view["warnings"])})
+        for name, view in record["views"].items()
+    }
+    return BreastResult(
+        **{**record, "views": views, "warnings": tuple(record["warnings"])}, findings=findings
+    )
+
+
+def remove_unfinished(output: Path) -> None:
+    """Remove what a killed run left."""
+    for folder in (output / BREASTS).glob(".*.unfinished"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _record(result: BreastResult) -> dict[str, Any]:
+    return {
+        "breast_id": result.breast_id,
+        "laterality": result.laterality,
+        "key": result.key,
+        "min_score": result.min_score,
+        "views": {name: asdict(view) for name, view in result.views.items()},
+        "refused": dict(result.refused),
+        "warnings": list(result.warnings),
+    }
