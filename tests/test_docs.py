@@ -56,7 +56,12 @@ def test_every_command_of_the_pages_runs(checkout):
 
 
 @pytest.mark.parametrize(
-    "page", [*PAGES, "CHANGELOG.md", "docs/network.md", "docs/evaluation.md", "docs/datasets.md"]
+    "page",
+    [
+        *PAGES,
+        "CHANGELOG.md",
+        *(f"docs/{name}.md" for name in ("network", "evaluation", "datasets", "performance")),
+    ],
 )
 def test_links_and_pictures_of_a_page_are_there(page):
     text = (ROOT / page).read_text(encoding="utf-8")
