@@ -123,7 +123,7 @@ def test_gradients_of_places_are_those_in_double_precision_on_one_side_of_the_ed
     So the two paths may differ by the whole jump, but only there.
     """
     inputs = random_inputs(queries=500, heads=2, points=4, shapes=[128, 64, 64, 32], dtype=torch.float32)
-    value, shapes, centres, offsets, weights = inputs
+    _, _, centres, offsets, _ = inputs
     places = centres[:, :, None, :, None] + offsets
     offsets[:, ::2] += (places.round() - places)[:, ::2]  # to an edge, or a rounding away from it
     double = [tensor.double() if isinstance(tensor, torch.Tensor) else tensor for tensor in inputs]
