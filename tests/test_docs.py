@@ -58,7 +58,11 @@ def test_every_command_of_the_pages_runs(checkout):
 
 @pytest.mark.parametrize(
     "page",
-    [*PAGES, "CHANGELOG.md", "docs/network.md", "docs/evaluation.md", "docs/datasets.md", "docs/training.md"],
+    [
+        *PAGES,
+        "CHANGELOG.md",
+        *(f"docs/{name}.md" for name in ("network", "evaluation", "datasets", "training", "performance")),
+    ],
 )
 def test_links_and_pictures_of_a_page_are_there(page):
     text = (ROOT / page).read_text(encoding="utf-8")

@@ -4,14 +4,13 @@ It can be differentiated and is known to `torch.compile`. `attention_path` says 
 """
 
 import functools
-import itertools
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from clnet.networks.kernel_runs import compile_cached, in_threads
 
 FEW_SAMPLES = 10_000
 """Below this, a second thread costs more than it brings."""
@@ -35,11 +34,7 @@ def compiled_kernels(channels: int, dtype: torch.dtype) -> Any:
         kernels.backward(inputs, nothing, (nothing, nothing, nothing), (1, 1, 1, 1), 0, 0)
         return kernels
 
-    try:
-        return compile_both(cache=True)
-    except Exception:
-        # The cache may have no folder it can write to, or hold what somebody's full disk left of it.
-        return compile_both(cache=False)
+    return compile_cached(compile_both)
 
 
 @torch.library.custom_op("clnet::deformable_attention", mutates_args=(), device_types="cpu")
@@ -67,7 +62,7 @@ def fused_attention(
     kernels = compiled_kernels(value.shape[-1], value.dtype)
     inputs = _flat(value, torch.tensor(shapes), centres, offsets, weights)
     sizes = (heads, points, value.shape[1], queries)
-    _in_threads(kernels.forward, (inputs, *_flat(out), sizes), batch * queries, weights.numel())
+    in_threads(kernels.forward, (inputs, *_flat(out), sizes), batch * queries, weights.numel() >= FEW_SAMPLES)
     return out
 
 
@@ -90,7 +85,7 @@ def fused_attention_backward(
     # By heads, not by queries: two queries may read the same place, two heads never do. What each thread
     # adds up does not depend on how many there are.
     arrays = (inputs, *_flat(grad), _flat(*grads), sizes)
-    _in_threads(kernels.backward, arrays, batch * heads, weights.numel())
+    in_threads(kernels.backward, arrays, batch * heads, weights.numel() >= FEW_SAMPLES)
     return grads
 
 
@@ -146,24 +141,3 @@ def _check(value: Tensor, shapes: Sequence[int], centres: Tensor, offsets: Tenso
 
 def _flat(*tensors: Tensor) -> tuple[Any, ...]:
     return tuple(tensor.contiguous().view(-1).numpy() for tensor in tensors)
-
-
-def _in_threads(kernel: Any, arguments: tuple[Any, ...], total: int, samples: int) -> None:
-    """Run a kernel on 0 to total, in as many parts as torch has threads."""
-    threads = 1 if samples < FEW_SAMPLES else min(torch.get_num_threads(), total)
-    ends = [total * index // threads for index in range(threads + 1)]
-    first, *others = itertools.pairwise(ends)
-    running = [_pool(threads - 1).submit(kernel, *arguments, *part) for part in others]
-    kernel(*arguments, *first)
-    for part in running:
-        part.result()
-
-
-@functools.cache
-def _pool(size: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(size, "deformable-attention")
-
-
-if hasattr(os, "register_at_fork"):
-    # A forked process has none of its parent's threads.
-    os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -4,13 +4,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from clnet.networks.dropout import Dropout
+
 
 class Residual(nn.Module):
     """How every part of a transformer layer joins its input: ``LayerNorm(x + Dropout(update))``."""
 
     def __init__(self, width: int, dropout: float) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.norm = nn.LayerNorm(width)
 
     def forward(self, x: Tensor, update: Tensor) -> Tensor:
@@ -24,7 +26,7 @@ class FeedForward(nn.Module):
     def __init__(self, width: int, hidden: int, dropout: float) -> None:
         super().__init__()
         self.expand = nn.Linear(width, hidden)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.contract = nn.Linear(hidden, width)
         self.residual = Residual(width, dropout)
         nn.init.xavier_uniform_(self.expand.weight)
@@ -32,7 +34,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., D] to [..., D]."""
-        return self.residual(x, self.contract(self.dropout(F.relu(self.expand(x)))))
+        return self.residual(x, self.contract(self.dropout(F.relu_(self.expand(x)))))
 
 
 class MultiHeadAttention(nn.Module):

@@ -10,12 +10,7 @@ from torch.nn import functional as F
 
 from clnet.networks.backbone import BackboneError
 
-LAYOUTS: dict[str, tuple[type[ResNetBlock | ResNetBottleneck], list[int]]] = {
-    "resnet18": (ResNetBlock, [2, 2, 2, 2]),
-    "resnet34": (ResNetBlock, [3, 4, 6, 3]),
-    "resnet50": (ResNetBottleneck, [3, 4, 6, 3]),
-}
-PLANES = [64, 128, 256, 512]
+EPSILON = 1e-5
 
 
 class FrozenBatchNorm2d(nn.Module):
@@ -33,9 +28,46 @@ class FrozenBatchNorm2d(nn.Module):
         self.register_buffer("running_mean", torch.zeros(channels))
         self.register_buffer("running_var", torch.ones(channels))
 
+    def convolve(self, convolution: nn.Conv2d, x: Tensor) -> Tensor:
+        """The norm of the convolution, as one convolution: scaled kernels, and the shift as their bias."""
+        scale = self.weight * (self.running_var + EPSILON).rsqrt()
+        shift = self.bias - self.running_mean * scale
+        kernels = convolution.weight * scale[:, None, None, None]
+        return F.conv2d(x, kernels, shift, convolution.stride, convolution.padding)
+
+
+class Block(ResNetBlock):
+    """Two convolutions of 3×3, added to what they were made from."""
+
     def forward(self, x: Tensor) -> Tensor:
-        """[B, C, H, W] to [B, C, H, W]."""
-        return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias)
+        """[B, C, H, W] to [B, planes, H / stride, W / stride]."""
+        out = self.bn1.convolve(self.conv1, x).relu_()
+        return self.bn2.convolve(self.conv2, out).add_(_shortcut(self, x)).relu_()
+
+
+class Bottleneck(ResNetBottleneck):
+    """A convolution of 3×3 between two of 1×1, added to what they were made from."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, C, H, W] to [B, 4 · planes, H / stride, W / stride]."""
+        out = self.bn1.convolve(self.conv1, x).relu_()
+        out = self.bn2.convolve(self.conv2, out).relu_()
+        return self.bn3.convolve(self.conv3, out).add_(_shortcut(self, x)).relu_()
+
+
+def _shortcut(block: Block | Bottleneck, x: Tensor) -> Tensor:
+    if block.downsample is None:
+        return x
+    convolution, norm = block.downsample
+    return norm.convolve(convolution, x)
+
+
+LAYOUTS: dict[str, tuple[type[Block | Bottleneck], list[int]]] = {
+    "resnet18": (Block, [2, 2, 2, 2]),
+    "resnet34": (Block, [3, 4, 6, 3]),
+    "resnet50": (Bottleneck, [3, 4, 6, 3]),
+}
+PLANES = [64, 128, 256, 512]
 
 
 class ResNetBackbone(ResNet):
@@ -71,7 +103,7 @@ class ResNetBackbone(ResNet):
 
     def forward(self, image: Tensor) -> list[Tensor]:  # type: ignore[override]  # the base gives one vector
         """Grey images [B, 1, H, W] to three maps [B, channels[i], H / stride, W / stride]."""
-        x = self.layer1(self.maxpool(self.act(self.bn1(self.conv1(image)))))
+        x = self.layer1(self.maxpool(self.bn1.convolve(self.conv1, image).relu_()))
         c3 = self.layer2(x)
         c4 = self.layer3(c3)
         return [c3, c4, self.layer4(c4)]

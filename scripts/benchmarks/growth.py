@@ -34,7 +34,7 @@ def seconds(rows: int, queries: int, batch: int, threads: int) -> dict[str, floa
     network = CLNet(**PAPER_SETTINGS | {"object_queries": queries}).eval()
     image = torch.rand(batch, 2, rows, rows // 2)
     with torch.inference_mode():
-        return take_turns({"pair": lambda: network(image)}, 2)["pair"]
+        return take_turns({"pair": lambda: network(image)}, 1)["pair"]
 
 
 def growth() -> dict[str, Any]:

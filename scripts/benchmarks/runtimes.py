@@ -54,6 +54,6 @@ def runtimes() -> dict[str, Any]:
         }
         expected = work["fused"]()
         apart = {name: float(np.abs(function() - expected).max()) for name, function in work.items()}
-        times = take_turns(work, 3)
+        times = take_turns(work, 2)
     choose_attention("auto")
     return {name: {**times[name], "greatest_difference": apart[name]} for name in work}

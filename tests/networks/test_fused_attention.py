@@ -110,6 +110,33 @@ def test_places_on_the_very_edge_of_cells_are_those_of_the_reference(place):
     torch.testing.assert_close(fused_attention(*inputs).double(), by_reference(*double), atol=1e-5, rtol=0)
 
 
+def offset_gradients(function, inputs, shift=0.0):
+    value, shapes, centres, offsets, weights = inputs
+    asking = (offsets + shift).requires_grad_()
+    return torch.autograd.grad(function(value, shapes, centres, asking, weights).sum(), asking)[0]
+
+
+@pytest.mark.parametrize("function", [fused_attention, by_reference])
+def test_gradients_of_places_are_those_in_double_precision_on_one_side_of_the_edge(function):
+    """The slope jumps at the edge of a cell; on which side of it a place lies is up to rounding.
+
+    So the two paths may differ by the whole jump, but only there.
+    """
+    inputs = random_inputs(queries=500, heads=2, points=4, shapes=[128, 64, 64, 32], dtype=torch.float32)
+    _, _, centres, offsets, _ = inputs
+    places = centres[:, :, None, :, None] + offsets
+    offsets[:, ::2] += (places.round() - places)[:, ::2]  # to an edge, or a rounding away from it
+    double = [tensor.double() if isinstance(tensor, torch.Tensor) else tensor for tensor in inputs]
+
+    found = offset_gradients(function, inputs).double()
+
+    before, after = (offset_gradients(by_reference, double, shift) for shift in (-1e-4, 1e-4))
+    assert torch.minimum((found - before).abs(), (found - after).abs()).max() < 1e-3
+    jumps = (before - after).abs() > 0.1
+    assert jumps[:, ::2].float().mean() > 0.3, "no edges were tried"
+    assert jumps[:, 1::2].float().mean() < 0.01, "there are jumps elsewhere"
+
+
 @pytest.mark.parametrize("far", [1e4, 1e20, -1e38, float("inf"), -float("inf")])
 def test_places_however_far_outside_read_and_change_nothing(far):
     value, shapes, centres, offsets, weights = random_inputs(dtype=torch.float32)

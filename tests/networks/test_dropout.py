@@ -1,0 +1,83 @@
+"""Dropout without a mask drops what dropout should, and the same in both passes."""
+
+import pytest
+import torch
+
+from clnet.networks import dropout as module
+from clnet.networks.dropout import Dropout, fused_dropout
+
+P = 0.1
+
+
+def dropped(seed, numbers=200_000, p=P):
+    return fused_dropout(torch.ones(numbers), p, torch.tensor(seed)) == 0
+
+
+@pytest.mark.parametrize("p", [0.01, 0.1, 0.5, 0.9])
+def test_the_share_p_is_dropped_and_the_rest_scaled(p):
+    out = fused_dropout(torch.full((1000, 500), 3.0), p, torch.tensor(2**62 + 7))
+    share = (out == 0).double().mean().item()
+    assert abs(share - p) < 5 * (p * (1 - p) / out.numel()) ** 0.5  # five standard deviations
+    torch.testing.assert_close(out[out != 0], torch.full_like(out[out != 0], 3 / (1 - p)))
+
+
+@pytest.mark.parametrize("apart", [1, 2, 8, 256, 1024])
+def test_places_are_dropped_independently(apart):
+    both = (dropped(3)[apart:] & dropped(3)[:-apart]).double().mean().item()
+    assert abs(both - P**2) < 5 * (P**2 / 200_000) ** 0.5
+
+
+@pytest.mark.parametrize("other", [2, 1 + 2**32, 2**62])
+def test_seeds_are_independent_of_each_other(other):
+    both = (dropped(1) & dropped(other)).double().mean().item()
+    assert abs(both - P**2) < 5 * (P**2 / 200_000) ** 0.5
+
+
+def test_the_gradient_is_dropped_where_the_number_was():
+    x = (torch.rand(300, 70) + 1).requires_grad_()
+    out = Dropout(P)(x)
+    (grad,) = torch.autograd.grad(out.sum(), x)
+    torch.testing.assert_close(grad, (out / x).detach())
+    assert 0 < (grad == 0).float().mean() < 0.2
+
+
+def test_torch_s_seed_repeats_a_run_and_calls_differ():
+    x = torch.rand(64, 64)
+    torch.manual_seed(5)
+    first, second = Dropout(P)(x), Dropout(P)(x)
+    torch.manual_seed(5)
+    assert torch.equal(Dropout(P)(x), first)
+    assert not torch.equal(first, second)
+
+
+def test_neither_threads_nor_strides_matter():
+    x, seed = torch.rand(600, 500), torch.tensor(11)
+    expected = fused_dropout(x, P, seed)
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    assert torch.equal(fused_dropout(x, P, seed), expected)
+    torch.set_num_threads(before)
+    assert torch.equal(fused_dropout(x.t().contiguous().t(), P, seed), expected)
+
+
+@pytest.mark.parametrize(("p", "training"), [(P, False), (0.0, True), (1.0, True)])
+def test_all_or_nothing_is_what_torch_makes_of_it(p, training):
+    x = torch.rand(5, 4)
+    found, expected = Dropout(p).train(training)(x), torch.nn.Dropout(p).train(training)(x)
+    assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("reason", ["no numba", "double precision"])
+def test_where_the_kernel_cannot_be_taken_torch_s_own_is(reason, monkeypatch):
+    x = torch.rand(100, 100, dtype=torch.float64 if reason == "double precision" else torch.float32)
+    if reason == "no numba":
+        monkeypatch.setattr(module, "compiled_kernel", lambda: None)
+    torch.manual_seed(0)
+    found = Dropout(P)(x)
+    torch.manual_seed(0)
+    assert torch.equal(found, torch.nn.functional.dropout(x, P))
+
+
+def test_the_operator_keeps_the_rules_of_pytorch():
+    x = torch.rand(3, 4, requires_grad=True)
+    torch.library.opcheck(fused_dropout, (x, P, torch.tensor(1)))
