@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from monai.transforms.compose import Compose
+from monai.transforms.transform import Transform
 
 import clnet
 from clnet.data.pair import VIEW_NAMES
@@ -24,7 +25,7 @@ MARKED = ("boxes", "lesion_ids")
 UNREADABLE = (OSError, EOFError, RuntimeError, pickle.UnpicklingError, KeyError, ValueError)
 
 
-class RememberPaird:
+class RememberPaird(Transform):
     """Does what deterministic transforms do, and keeps the results in a folder.
 
     A result is found by the bytes of the images, the marked boxes, the settings of the transforms and the
@@ -42,7 +43,7 @@ class RememberPaird:
         self.folder = Path(folder)
         self._settings = json.dumps([_describe(transform), torch.__version__, _code()], sort_keys=True)
 
-    def __call__(self, data: Mapping[str, Any]) -> dict[str, Any]:
+    def __call__(self, data: Any) -> dict[str, Any]:
         """The item as the transforms make it."""
         path = self._path(data)
         try:

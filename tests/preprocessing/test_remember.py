@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from monai.data import CacheDataset
 from monai.transforms import Compose
 
 from clnet.data.datalist import read_datalist
@@ -117,6 +118,14 @@ def test_where_nothing_can_be_written_only_time_is_lost(item, tmp_path):
     (tmp_path / "cache").write_text("a file in the way")
     with pytest.warns(UserWarning, match="cannot be kept"):
         assert_same(RememberPaird(Counted(), tmp_path / "cache")(item), Counted()(dict(item)))
+
+
+def test_a_cache_in_memory_asks_once(item, tmp_path):
+    transform = Counted()
+    data = CacheDataset([item], RememberPaird(transform, tmp_path), num_workers=None, progress=False)
+    shutil.rmtree(tmp_path)
+    assert_same(data[0], data[0])
+    assert transform.asked == 1
 
 
 def test_many_at_once_leave_whole_files_alone(phantom, tmp_path):
