@@ -78,15 +78,17 @@ def compiled_kernel() -> Any:
 def _drop(
     x: Any, out: Any, low: Any, high: Any, threshold: Any, scale: Any, first: int, last: int
 ) -> None:  # pragma: no cover  # numba compiles it
-    """Write out from first to last. A hash of place and seed, two rounds of multiply and shift, decides."""
+    """Write out from first to last. A hash of the place, once with each half of the seed, decides."""
     part, out_part = x[first:last], out[first:last]
     for index in range(part.size):
-        bits = np.uint32(np.uint32(first + index) * np.uint32(0x9E3779B9) + low)
-        bits = np.uint32(bits ^ np.uint32(bits >> np.uint32(16)))
-        bits = np.uint32(np.uint32(bits * np.uint32(0x7FEB352D)) ^ high)
-        bits = np.uint32(bits ^ np.uint32(bits >> np.uint32(15)))
-        bits = np.uint32(bits * np.uint32(0x846CA68B))
-        bits = np.uint32(bits ^ np.uint32(bits >> np.uint32(16)))
+        bits = np.uint32(first + index)
+        for key in (low, high):
+            bits = np.uint32(bits ^ key)
+            bits = np.uint32(bits ^ np.uint32(bits >> np.uint32(16)))
+            bits = np.uint32(bits * np.uint32(0x7FEB352D))
+            bits = np.uint32(bits ^ np.uint32(bits >> np.uint32(15)))
+            bits = np.uint32(bits * np.uint32(0x846CA68B))
+            bits = np.uint32(bits ^ np.uint32(bits >> np.uint32(16)))
         out_part[index] = part[index] * (scale if bits >= threshold else np.float32(0))
 
 

@@ -2,6 +2,7 @@
 
 import pickle
 from pathlib import Path
+from typing import cast
 
 import torch
 from monai.networks.nets.resnet import ResNet, ResNetBlock, ResNetBottleneck
@@ -58,7 +59,7 @@ class Bottleneck(ResNetBottleneck):
 def _shortcut(block: Block | Bottleneck, x: Tensor) -> Tensor:
     if block.downsample is None:
         return x
-    convolution, norm = block.downsample
+    convolution, norm = cast(tuple[nn.Conv2d, FrozenBatchNorm2d], block.downsample)  # a Sequential of both
     return norm.convolve(convolution, x)
 
 

@@ -9,7 +9,7 @@ import torch
 from transformers_weights import randomise, resnet, torchvision_names
 
 from clnet.networks.backbone import BackboneError, LightBackbone, make_backbone
-from clnet.networks.resnet import ResNetBackbone
+from clnet.networks.resnet import FrozenBatchNorm2d, ResNetBackbone
 
 KINDS = {
     "resnet18": ([2, 2, 2, 2], False),
@@ -57,6 +57,25 @@ def test_with_weights_the_stem_and_first_stage_are_frozen(tmp_path):
         for name, parameter in ResNetBackbone("resnet18", tmp_path / "weights.pth").named_parameters()
     }
     assert learns == {"conv1": False, "layer1": False, "layer2": True, "layer3": True, "layer4": True}
+
+
+def test_norm_and_convolution_in_one_have_the_output_and_gradients_of_one_after_the_other():
+    torch.manual_seed(0)
+    convolution, norm = (
+        torch.nn.Conv2d(3, 5, 3, stride=2, padding=1, bias=False).double(),
+        FrozenBatchNorm2d(5),
+    )
+    randomise(norm.double())
+    x = torch.rand(2, 3, 9, 8, dtype=torch.float64, requires_grad=True)
+    apart = torch.nn.functional.batch_norm(
+        convolution(x), norm.running_mean, norm.running_var, norm.weight, norm.bias
+    )
+    results = [
+        [out, *torch.autograd.grad(out.square().sum(), [x, convolution.weight])]
+        for out in (norm.convolve(convolution, x), apart)
+    ]
+    for found, expected in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected)
 
 
 def test_batch_norm_stays_as_it_is_in_training():
