@@ -97,7 +97,7 @@ def prediction(folder: Path) -> dict[str, Any]:
     from clnet.inference.breasts import find_breasts
     from clnet.inference.bundle import open_bundle
     from clnet.inference.loading import BreastDataset
-    from clnet.inference.predict import Analysis, PredictSettings, key_of
+    from clnet.inference.predict import Analysis, PredictSettings, find_in_breasts
 
     result, settings = {}, PredictSettings(batch_size=1)
     for (rows, columns), image in {(160, 96): (320, 224), (1024, 512): (1024, 704)}.items():
@@ -108,15 +108,14 @@ def prediction(folder: Path) -> dict[str, Any]:
         config.write_text(config.read_text().replace("size: [160, 96]", f"size: [{rows}, {columns}]"))
         make_phantom(folder / name, PhantomSettings(9, rows=image[0], columns=image[1]))
         model, task = open_bundle(bundle), find_breasts(folder / name / "images")
-        keys = {breast.breast_id: key_of(breast, model, settings) for breast in task.breasts}
-        analysis = Analysis(model, task, folder / f"out-{name}", settings, keys)
+        analysis = Analysis(model, task, folder / f"out-{name}", settings)
         data = BreastDataset(task.breasts, model.load)
         seconds = np.zeros(3)
         for index in range(len(data)):
             clock = [time.perf_counter()]
             loaded = data[index]
             clock.append(time.perf_counter())
-            ((loaded, findings),) = analysis.find([loaded])
+            ((loaded, findings),) = find_in_breasts(model, [loaded])
             clock.append(time.perf_counter())
             analysis.write(loaded, findings)
             clock.append(time.perf_counter())
