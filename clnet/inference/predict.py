@@ -142,9 +142,7 @@ class Analysis:
     @cached_property
     def keys(self) -> dict[str, str]:
         """Of each breast_id; a result of another key is out of date."""
-        return {
-            breast.breast_id: key_of(breast, self.model, self.settings) for breast in self.task.breasts
-        }
+        return {breast.breast_id: key_of(breast, self.model, self.settings) for breast in self.task.breasts}
 
     def analyse(self, breasts: Sequence[Breast]) -> list[LeftOut]:
         """Analyse and write; what was refused, and why."""

@@ -33,12 +33,17 @@ from clnet.inference.bundle import CHECKOUT, open_bundle
 
 HERE = Path(__file__).parent
 CONFIG, ARTIFACTS = "app.yaml", "artifacts.json"
+TAG = f"clnet:{clnet.__version__}"
+USER = "--build-arg UNAME=holoscan --build-arg UID=1000 --build-arg GID=1000"
+BUILD = f"docker buildx build --load {USER} --tag {TAG} ."
 
 
 class ContextBuilder(PythonAppBuilder):
     """The packager's builder, but for the last step: it needs no Docker."""
 
-    def _build_internal(self, dockerfile: str, platform_parameters: PlatformParameters) -> PlatformBuildResults:
+    def _build_internal(
+        self, dockerfile: str, platform_parameters: PlatformParameters
+    ) -> PlatformBuildResults:
         return PlatformBuildResults(platform_parameters)
 
 
@@ -57,7 +62,7 @@ def prepare(folder: Path, config: Path = HERE / CONFIG, bundle: Path = CHECKOUT)
         (config, folder / CONFIG),
     ):
         shutil.copy(source, target)
-    words = ["package", "--sdk", "monai-deploy", "--platform", "x86_64", "--tag", f"clnet:{clnet.__version__}"]
+    words = ["package", "--sdk", "monai-deploy", "--platform", "x86_64", "--tag", TAG]
     words += ["--config", str(folder / CONFIG), "--source", str(folder / ARTIFACTS)]
     words += ["--models", str(folder / "models"), str(app)]
     write_context(words, folder / "context")
@@ -104,9 +109,8 @@ def main(folder: Path) -> int:
         return 0
     command = shlex.join([str(Path(sys.executable).parent / "holoscan"), *words])
     sys.stdout.write(
-        f"No image was built. Missing: {lack}.\nThen run this command again, or\n\n  {command}\n\nor, on a "
-        f"machine with Docker alone, copy {folder / 'context'} there and, in it,\n\n  docker buildx build --load "
-        f"--build-arg UNAME=holoscan --build-arg UID=1000 --build-arg GID=1000 --tag clnet:{clnet.__version__} .\n"
+        f"No image was built. Missing: {lack}.\nThen run this command again, or\n\n  {command}\n\n"
+        f"or, on a machine with Docker alone, copy {folder / 'context'} there and, in it,\n\n  {BUILD}\n"
     )
     return 0
 
