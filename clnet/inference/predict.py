@@ -108,7 +108,7 @@ def predict(path: str | Path, output: str | Path, settings: PredictSettings) -> 
 
 def refuse_output_in_input(path: Path, output: Path) -> None:
     """Raise an error if results would be taken for input."""
-    if output.absolute().is_relative_to(path.absolute()):
+    if output.resolve().is_relative_to(path.resolve()):
         raise PredictError(
             f"{output} lies in {path}; results would be taken for input. Choose another folder"
         )

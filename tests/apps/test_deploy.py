@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -61,11 +62,14 @@ def page(deploy, tmp_path_factory):
 
 def content(report):
     """All that a report says, but for when it was written."""
+    written = re.compile("(Content|Series|InstanceCreation|Contribution)(Date|Time|DateTime)")
+
+    def forget(dataset, element):
+        if written.fullmatch(element.keyword):
+            del dataset[element.tag]
+
     dataset = pydicom.dcmread(report)
-    for when in ("ContentDate", "ContentTime", "SeriesDate", "SeriesTime"):
-        del dataset[when]
-    for when in ("InstanceCreationDate", "InstanceCreationTime"):
-        dataset.pop(when, None)
+    dataset.walk(forget)
     return dataset.to_json_dict()
 
 

@@ -24,7 +24,10 @@ class ClnetApp(Application):
         self.writer: WriteReports | None = None
         super().__init__()
         self.name = "clnet"
-        self.config(os.environ.get("HOLOSCAN_CONFIG_PATH") or str(CONFIG))
+        config = Path(os.environ.get("HOLOSCAN_CONFIG_PATH") or CONFIG)
+        if not config.is_file():
+            raise PredictError(f"{config}: no such configuration file; HOLOSCAN_CONFIG_PATH names it")
+        self.config(str(config))
 
     def compose(self) -> None:
         """Open the bundle and connect the operators."""

@@ -129,6 +129,7 @@ class WriteReports(Operator):
         self.model = model
         self.output_path = output_path
         self.settings = settings
+        self.analysis: Analysis | None = None
         self.refused: list[LeftOut] = []
         self.summary: Summary | None = None
         super().__init__(fragment, name=name)
@@ -141,8 +142,9 @@ class WriteReports(Operator):
         """Write the results of some breasts."""
         analysed: AnalysedBreasts = op_input.receive("findings")
         task = analysed.chosen.task
-        analysis = Analysis(self.model, task, self.output_path, self.settings)
+        if self.analysis is None:
+            self.analysis = Analysis(self.model, task, self.output_path, self.settings)
         for loaded, findings in analysed.found:
-            self.refused += analysis.write_or_refuse(loaded, findings)
+            self.refused += self.analysis.write_or_refuse(loaded, findings)
         if analysed.chosen.are_last:
-            self.summary = analysis.finish(self.refused, len(task.breasts))
+            self.summary = self.analysis.finish(self.refused, len(task.breasts))

@@ -18,6 +18,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from importlib.metadata import metadata
 from pathlib import Path
 
 from holoscan_cli.__main__ import main as holoscan
@@ -54,6 +55,9 @@ def prepare(folder: Path, config: Path = HERE / CONFIG, bundle: Path = CHECKOUT)
     ignore = shutil.ignore_patterns("__pycache__", "*.ts", "*.onnx")
     app = folder / "app"
     shutil.copytree(Path(clnet.__file__).parent, app / "clnet", ignore=ignore)
+    installed = app / f"clnet-{clnet.__version__}.dist-info"  # where the package reads its version
+    installed.mkdir()
+    (installed / "METADATA").write_text(str(metadata("clnet")), encoding="utf-8")
     shutil.copytree(bundle, folder / "models" / "clnet", ignore=ignore)
     for source, target in (
         (HERE / "__main__.py", app),
