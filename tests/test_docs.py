@@ -12,8 +12,9 @@ ROOT = Path(__file__).parent.parent
 # Pages whose commands have tests of their own: docs/datasets.md, docs/evaluation.md,
 # docs/training.md, bundle/docs/README.md.
 PAGES = ["README.md", "CONTRIBUTING.md", "docs/phantom.md", "docs/data.md", "docs/deployment.md"]
-# What runs these tests, or needs the network to set up; CI runs both as they are.
-SET_UP = ("./scripts/demo", "./scripts/test")
+# What runs these tests, or needs the network to set up; CI runs them as they are, and the commands of
+# ./scripts/deploy in tests/apps/test_deploy.py.
+SET_UP = ("./scripts/demo", "./scripts/test", "./scripts/test_deploy", "./scripts/deploy")
 
 
 def commands(page):

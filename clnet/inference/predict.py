@@ -9,6 +9,7 @@ import hashlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -89,27 +90,34 @@ def predict(path: str | Path, output: str | Path, settings: PredictSettings) -> 
         What was done; None in processes that are not the first.
     """
     path, output = Path(path), Path(output)
-    if output.resolve().is_relative_to(path.resolve()):
-        raise PredictError(
-            f"{output} lies in {path}; results would be taken for input. Choose another folder"
-        )
+    refuse_output_in_input(path, output)
     if "RANK" in os.environ:
         join_processes()
     model = open_bundle(settings.bundle, settings.device or process_device())
     plan = _first_decides(lambda: _plan(path, output, model, settings))
-    analysis = Analysis(model, plan.task, output, settings, plan.keys)
+    analysis = Analysis(model, plan.task, output, settings)
     refused = _gather(analysis.analyse(plan.waiting[_rank() :: _processes()]))
-    summary = None
-    if is_first_process():
-        results = [read_breast(output, breast_id, key) for breast_id, key in plan.keys.items()]
-        done = [result for result in results if result is not None]
-        before = len(plan.keys) - len(plan.waiting)
-        summary = Summary(
-            model.name, model.notice, settings.min_score, plan.task, done, refused, len(done) - before
-        )
-        write_common(summary, output)
+    done_before = len(plan.task.breasts) - len(plan.waiting)
+    summary = analysis.finish(refused, done_before) if is_first_process() else None
     leave_processes()
     return summary
+
+
+def refuse_output_in_input(path: Path, output: Path) -> None:
+    """Raise an error if results would be taken for input."""
+    if output.resolve().is_relative_to(path.resolve()):
+        raise PredictError(
+            f"{output} lies in {path}; results would be taken for input. Choose another folder"
+        )
+
+
+def find_in_breasts(
+    model: BundleModel, loaded: Sequence[LoadedBreast]
+) -> list[tuple[LoadedBreast, PairFindings | None]]:
+    """The findings of a batch of breasts; None for those that could not be read."""
+    samples = [item.sample for item in loaded if item.sample is not None]
+    findings = iter(model.find(collate_pairs(samples)) if samples else ())
+    return [(item, None if item.sample is None else next(findings)) for item in loaded]
 
 
 @dataclass(frozen=True)
@@ -118,12 +126,10 @@ class Plan:
 
     Attributes:
         task: what there is.
-        keys: of each breast_id; a result of another key is out of date.
         waiting: the breasts that are yet to be analysed.
     """
 
     task: Task
-    keys: dict[str, str]
     waiting: list[Breast]
 
 
@@ -136,14 +142,17 @@ class Analysis:
         task: what there is to analyse.
         output: the folder for the results.
         settings: how.
-        keys: see `Plan`.
     """
 
     model: BundleModel
     task: Task
     output: Path
     settings: PredictSettings
-    keys: dict[str, str]
+
+    @cached_property
+    def keys(self) -> dict[str, str]:
+        """Of each breast_id; a result of another key is out of date."""
+        return {breast.breast_id: key_of(breast, self.model, self.settings) for breast in self.task.breasts}
 
     def analyse(self, breasts: Sequence[Breast]) -> list[LeftOut]:
         """Analyse and write; what was refused, and why."""
@@ -156,23 +165,30 @@ class Analysis:
         )
         with tqdm(total=len(breasts), desc="Breasts", unit="breast", disable=None) as bar:
             for loaded in loader:
-                readable = [item for item in loaded if item.sample is not None]
-                for item in loaded:
-                    if item.sample is None:
-                        refused += [LeftOut(file, reason) for file, reason in item.refused.items()]
-                for item, findings in self.find(readable):
-                    try:
-                        self.write(item, findings)
-                    except Exception as error:  # one bad study does not stop the others
-                        files = [view.image for view in item.breast.pair.views.values()]
-                        refused += [LeftOut(file, reason_of(error)) for file in files]
+                for item, findings in find_in_breasts(self.model, loaded):
+                    refused += self.write_or_refuse(item, findings)
                 bar.update(len(loaded))
         return refused
 
-    def find(self, loaded: Sequence[LoadedBreast]) -> list[tuple[LoadedBreast, PairFindings]]:
-        """The findings of breasts that could be read."""
-        samples = [item.sample for item in loaded if item.sample is not None]
-        return list(zip(loaded, self.model.find(collate_pairs(samples)), strict=True)) if samples else []
+    def write_or_refuse(self, loaded: LoadedBreast, findings: PairFindings | None) -> list[LeftOut]:
+        """Write what was found in a breast; what was refused of it, and why."""
+        if findings is None:
+            return [LeftOut(file, reason) for file, reason in loaded.refused.items()]
+        try:
+            self.write(loaded, findings)
+        except Exception as error:  # one bad study does not stop the others
+            files = [view.image for view in loaded.breast.pair.views.values()]
+            return [LeftOut(file, reason_of(error)) for file in files]
+        return []
+
+    def finish(self, refused: Sequence[LeftOut], done_before: int) -> Summary:
+        """Write what is common to all breasts, from what is there of each."""
+        results = [read_breast(self.output, breast_id, key) for breast_id, key in self.keys.items()]
+        done = [result for result in results if result is not None]
+        model, min_score, now = self.model, self.settings.min_score, len(done) - done_before
+        summary = Summary(model.name, model.notice, min_score, self.task, done, refused, now)
+        write_common(summary, self.output)
+        return summary
 
     def write(self, loaded: LoadedBreast, findings: PairFindings) -> None:
         """Write reports, picture and findings of a breast."""
@@ -259,13 +275,13 @@ def _plan(path: Path, output: Path, model: BundleModel, settings: PredictSetting
     task = find_breasts(path, settings.secondary_capture)
     output.mkdir(parents=True, exist_ok=True)
     remove_unfinished(output)
-    keys = {breast.breast_id: key_of(breast, model, settings) for breast in task.breasts}
+    keys = Analysis(model, task, output, settings).keys
     waiting = [
         breast
         for breast in task.breasts
         if read_breast(output, breast.breast_id, keys[breast.breast_id]) is None
     ]
-    return Plan(task, keys, waiting)
+    return Plan(task, waiting)
 
 
 def key_of(breast: Breast, model: BundleModel, settings: PredictSettings) -> str:

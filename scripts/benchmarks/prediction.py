@@ -11,7 +11,7 @@ from clnet.data.phantom import PhantomSettings, make_phantom
 from clnet.inference.breasts import find_breasts
 from clnet.inference.bundle import open_bundle
 from clnet.inference.loading import BreastDataset
-from clnet.inference.predict import Analysis, PredictSettings, key_of
+from clnet.inference.predict import Analysis, PredictSettings, find_in_breasts
 
 BUNDLE = Path(__file__).parents[2] / "bundle"
 
@@ -36,15 +36,14 @@ def _measure(folder: Path) -> dict[str, float]:
         config.write_text(config.read_text().replace("size: [160, 96]", f"size: [{rows}, {columns}]"))
         make_phantom(folder / name, PhantomSettings(9, rows=image[0], columns=image[1]))
         model, task = open_bundle(bundle), find_breasts(folder / name / "images")
-        keys = {breast.breast_id: key_of(breast, model, settings) for breast in task.breasts}
-        analysis = Analysis(model, task, folder / f"out-{name}", settings, keys)
+        analysis = Analysis(model, task, folder / f"out-{name}", settings)
         data = BreastDataset(task.breasts, model.load)
         seconds = np.zeros(3)
         for index in range(len(data)):
             clock = [time.perf_counter()]
             loaded = data[index]
             clock.append(time.perf_counter())
-            ((loaded, findings),) = analysis.find([loaded])
+            ((loaded, findings),) = find_in_breasts(model, [loaded])
             clock.append(time.perf_counter())
             analysis.write(loaded, findings)
             clock.append(time.perf_counter())

@@ -1,0 +1,1 @@
+"""clnet inside other programs."""

@@ -1,0 +1,26 @@
+"""Run the app: ``python -m clnet.apps.deploy -i INPUT -o OUTPUT -m BUNDLE``."""
+
+import sys
+
+from clnet.apps.deploy.application import ClnetApp
+from clnet.errors import ClnetError
+from clnet.inference.summary import describe
+
+
+def main() -> int:
+    """The exit status is that of `clnet predict`."""
+    try:
+        app = ClnetApp()
+        app.run()
+    except ClnetError as error:
+        sys.stderr.write(f"clnet deploy: {error}\n")
+        return 2
+    if app.writer is None or app.writer.summary is None:
+        sys.stderr.write("clnet deploy: stopped before the end; the lines above say why\n")
+        return 2
+    sys.stdout.write(describe(app.writer.summary, app.writer.output_path) + "\n")
+    return app.writer.summary.exit_status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""The app as MONAI Deploy runs it: three operators in a row."""
+
+import os
+from pathlib import Path
+
+from monai.deploy.core import Application
+
+from clnet.apps.deploy.operators import FindLesions, SelectPairs, WriteReports
+from clnet.inference.bundle import METADATA, open_bundle
+from clnet.inference.predict import PredictError, PredictSettings, refuse_output_in_input
+from clnet.training.processes import process_device
+
+CONFIG = Path(__file__).parent / "app.yaml"
+
+
+class ClnetApp(Application):
+    """From DICOM files to structured reports.
+
+    Input, output and model come from the command line (``-i``, ``-o``, ``-m``) or from the variables that a
+    container sets; settings from section ``clnet`` of the file that HOLOSCAN_CONFIG_PATH names.
+    """
+
+    def __init__(self) -> None:
+        self.writer: WriteReports | None = None
+        super().__init__()
+        self.name = "clnet"
+        config = Path(os.environ.get("HOLOSCAN_CONFIG_PATH") or CONFIG)
+        if not config.is_file():
+            raise PredictError(f"{config}: no such configuration file; HOLOSCAN_CONFIG_PATH names it")
+        self.config(str(config))
+
+    def compose(self) -> None:
+        """Open the bundle and connect the operators."""
+        # Messages below warnings name files and studies.
+        paths = Application.init_app_context([self.argv[0], "--log-level", "WARN", *self.argv[1:]])
+        input_path, output_path = Path(paths.input_path), Path(paths.output_path)
+        refuse_output_in_input(input_path, output_path)
+        settings = self.settings()
+        model = open_bundle(bundle_in(Path(paths.model_path)), settings.device or process_device())
+        output_path.mkdir(parents=True, exist_ok=True)
+        select = SelectPairs(self, input_path, settings, name="select_pairs")
+        find = FindLesions(self, model, name="find_lesions")
+        self.writer = WriteReports(self, model, output_path, settings, name="write_reports")
+        self.add_flow(select, find, {("breasts", "breasts")})
+        self.add_flow(find, self.writer, {("findings", "findings")})
+
+    def settings(self) -> PredictSettings:
+        """Those of the configuration file."""
+        words = self.kwargs("clnet")
+        try:
+            return PredictSettings(**words)
+        except TypeError as error:
+            raise PredictError(f"section clnet of the configuration file holds {words}: {error}") from error
+
+
+def bundle_in(path: Path) -> Path:
+    """The bundle at a path, or the one in the only subfolder that is one, as a container holds it."""
+    if (path / METADATA).is_file():
+        return path
+    bundles = [file.parent.parent for file in path.glob(f"*/{METADATA}")]
+    return bundles[0] if len(bundles) == 1 else path

@@ -1,0 +1,176 @@
+"""The MONAI Deploy app, run as its users run it, in its own venv: the same results as `clnet predict`."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pydicom
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from test_docs import commands
+
+from clnet.inference.predict import PredictSettings, predict
+
+ROOT = Path(__file__).parent.parent.parent
+APP = ROOT / "clnet" / "apps" / "deploy"
+PAGE = "docs/deployment.md"
+
+
+@pytest.fixture(scope="module")
+def deploy():
+    """./scripts/deploy as a function of its arguments, with .venv-deploy set up."""
+    made = subprocess.run([ROOT / "scripts" / "setup_deploy"], capture_output=True, text=True, check=False)
+    if made.returncode:
+        say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        say(f".venv-deploy cannot be made:\n{made.stdout}{made.stderr}")
+
+    def run(*words, **more):
+        return finished(ROOT / "scripts" / "deploy", *words, **more)
+
+    return run
+
+
+def finished(*words, **more):
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, **more)
+
+
+@pytest.fixture(scope="module")
+def page(deploy, tmp_path_factory):
+    """A folder in which every command of the page was run, on a machine whose Docker has no engine."""
+    folder = tmp_path_factory.mktemp("page")
+    docker = folder / "bin" / "docker"
+    docker.parent.mkdir()
+    docker.write_text("#!/bin/sh\nexit 1\n")
+    docker.chmod(0o755)
+    path = f"{docker.parent}{os.pathsep}{os.environ['PATH']}"
+    said = {}
+    for command, *words in commands(PAGE):
+        if command == "clnet":
+            done = finished(sys.executable, "-m", "clnet.cli", *words, cwd=folder)
+        else:
+            assert command == "./scripts/deploy"
+            done = deploy(*words, cwd=folder, env={**os.environ, "PATH": path})
+        assert done.returncode == 0, f"{command} {words}\n{done.stdout}{done.stderr}"
+        said[words[0]] = done.stdout
+    return folder / "output", said
+
+
+def content(report):
+    """All that a report says, but for when it was written."""
+    written = re.compile("(Content|Series|InstanceCreation|Contribution)(Date|Time|DateTime)")
+
+    def forget(dataset, element):
+        if written.fullmatch(element.keyword):
+            del dataset[element.tag]
+
+    dataset = pydicom.dcmread(report)
+    dataset.walk(forget)
+    return dataset.to_json_dict()
+
+
+def assert_same_results(output, expected, reports):
+    for name in ("findings.json", "coco.json", "summary.json"):
+        assert json.loads((output / name).read_text()) == json.loads((expected / name).read_text())
+    names = sorted(file.relative_to(expected) for file in expected.glob("breasts/*/*.dcm"))
+    assert names == sorted(file.relative_to(output) for file in output.glob("breasts/*/*.dcm"))
+    assert len(names) == reports
+    for name in names:
+        assert content(output / name) == content(expected / name)
+
+
+def test_the_commands_of_the_page_give_the_findings_and_reports_of_predict(page):
+    output, _ = page
+    assert_same_results(output / "reports", output / "predictions", reports=2 * 6)
+    assert len(list(output.glob("reports/breasts/*/picture.png"))) == 6
+
+
+def test_films_give_the_findings_and_reports_of_predict(deploy, tmp_path):
+    films = tmp_path / "films"
+    films.mkdir()
+    for film in (ROOT / "tests" / "data" / "cbis-ddsm").glob("*.dcm"):
+        shutil.copy(film, films)  # without the datalist, which would name the pairs
+    config = yaml.safe_load((APP / "app.yaml").read_text())
+    config["clnet"]["secondary_capture"] = True
+    (tmp_path / "films.yaml").write_text(yaml.safe_dump(config))
+    done = deploy("--config", "films.yaml", "films", "app", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    predict(films, tmp_path / "predict", PredictSettings(device="cpu", secondary_capture=True))
+    assert_same_results(tmp_path / "app", tmp_path / "predict", reports=2 * 4)  # each film is a study
+
+
+def test_what_is_packed_runs_by_itself_and_names_a_bad_file_as_predict_does(page, tmp_path):
+    output, _ = page
+    context = output / "deploy" / "context"
+    study = tmp_path / "study"
+    study.mkdir()
+    for image in sorted((output / "try" / "images").glob("00000_*")):
+        shutil.copy(image, study)
+    (study / "damaged.dcm").write_bytes(next(study.iterdir()).read_bytes()[:3000])
+    venv = ROOT / ".venv-deploy"
+    (cuda,) = venv.glob("lib/python3*/site-packages/nvidia/cu13/lib")
+    container = {  # the variables that the Dockerfile sets
+        "PATH": os.environ["PATH"],
+        "LD_LIBRARY_PATH": str(cuda),
+        "HOLOSCAN_INPUT_PATH": str(study),
+        "HOLOSCAN_OUTPUT_PATH": str(tmp_path / "app"),
+        "HOLOSCAN_MODEL_PATH": str(context / "models"),
+        "HOLOSCAN_CONFIG_PATH": str(context / "app.config"),
+    }
+    done = finished(venv / "bin" / "python", context / "app", cwd=tmp_path, env=container)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "refused   damaged.dcm: " in done.stdout
+    predict(study, tmp_path / "predict", PredictSettings(device="cpu"))
+    assert_same_results(tmp_path / "app", tmp_path / "predict", reports=2)
+
+
+def test_the_package_holds_what_the_tool_asks_for(page):
+    output, _ = page
+    context = output / "deploy" / "context"
+    app = json.loads((context / "map" / "app.json").read_text())
+    assert json.loads(app["command"]) == ["python3", "/opt/holoscan/app"]
+    assert app["sdk"] == "monai-deploy"
+    assert app["sdkVersion"] == "4.0.0"
+    pkg = json.loads((context / "map" / "pkg.json").read_text())
+    assert pkg["models"] == {"clnet": "/opt/holoscan/models/clnet"}
+    dockerfile = (context / "Dockerfile").read_text().splitlines()
+    assert any(line.startswith("FROM nvidia/cuda:13.") for line in dockerfile)
+    assert dockerfile[-1] == 'ENTRYPOINT ["/var/holoscan/tools"]'
+    assert (context / "pip" / "requirements.txt").read_text() == (APP / "requirements.txt").read_text()
+
+
+def test_without_an_engine_the_package_is_prepared_and_the_lack_is_told(page):
+    _, said = page
+    assert "No image was built. Missing: a Docker engine" in said["--package"]
+    assert "holoscan package --sdk monai-deploy" in said["--package"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--model", ".", ".", "../elsewhere"], "no bundle, configs/train.yaml is missing"),
+        (["--model", ROOT / "docs", "--package"], "no bundle, configs/train.yaml is missing"),
+        (["one", "two", "three"], "./scripts/deploy [--config FILE]"),
+    ],
+)
+def test_wrong_usage_is_told_with_status_2(deploy, tmp_path, words, message):
+    (tmp_path / "here").mkdir()
+    done = deploy(*words, cwd=tmp_path / "here")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_app_has_the_versions_of_the_rest_but_for_what_the_sdk_asks():
+    def pins(file):
+        lines = [line.partition("#")[0].strip() for line in file.read_text().splitlines()]
+        wanted = [Requirement(line) for line in lines if line]
+        return {r.name.lower(): str(r.specifier) for r in wanted if r.marker is None or r.marker.evaluate()}
+
+    ours, theirs = pins(ROOT / "constraints.txt"), pins(APP / "requirements.txt")
+    differ = {name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]}
+    assert differ == {"ml_dtypes", "packaging", "protobuf"}
