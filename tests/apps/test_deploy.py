@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pydicom
 import pytest
+import torch
 import yaml
 from packaging.requirements import Requirement
 from test_docs import commands
@@ -117,6 +118,7 @@ def test_what_is_packed_runs_by_itself_and_names_a_bad_file_as_predict_does(page
     container = {  # the variables that the Dockerfile sets
         "PATH": os.environ["PATH"],
         "LD_LIBRARY_PATH": str(cuda),
+        "OMP_NUM_THREADS": str(torch.get_num_threads()),  # another number, another rounding
         "HOLOSCAN_INPUT_PATH": str(study),
         "HOLOSCAN_OUTPUT_PATH": str(tmp_path / "app"),
         "HOLOSCAN_MODEL_PATH": str(context / "models"),
