@@ -159,7 +159,7 @@ def layer_table(settings: dict[str, Any], size: tuple[int, int]) -> list[str]:
             module.register_forward_hook(lambda of, _, output: shapes.update({of: _shape(output)}))
         network(torch.empty(1, 2, *size))
     rows = [
-        f"| `{name}` | {kind} | {shape} | {parameters:,} |"
+        f"| `{name}` | {kind} | {shape or 'that of its norm'} | {parameters:,} |"
         for name, kind, shape, parameters in _parts("", network, shapes, copies=1)
     ]
     return ["| part | made of | output | parameters |", "|---|---|---|---:|", *rows]
