@@ -99,7 +99,7 @@ def test_runs_on_other_pairs_lesions_or_settings_are_refused(runs, tmp_path):
     strict = evaluated(tmp_path, "strict", settings=EvaluationSettings(resamples=50, count_duplicates=True))
     elsewhere = evaluated(tmp_path, "elsewhere", settings=EvaluationSettings(ious=(0.3,), resamples=50))
     for run, words in (
-        (fewer, "pairs are in one of them only"),
+        (fewer, "weak and fewer: 10 pairs are in one of them only"),
         (moved, "weak and moved: the same pairs, but other patients, views or lesions"),
         (strict, "weak was evaluated with count_duplicates False, strict with True"),
         (elsewhere, "different IoU thresholds"),
