@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from clnet.networks.dropout import Dropout
+from clnet.networks.dropout import Dropout, ReLUDropout
 
 
 class Residual(nn.Module):
@@ -26,7 +26,7 @@ class FeedForward(nn.Module):
     def __init__(self, width: int, hidden: int, dropout: float) -> None:
         super().__init__()
         self.expand = nn.Linear(width, hidden)
-        self.dropout = Dropout(dropout)
+        self.activation = ReLUDropout(dropout)
         self.contract = nn.Linear(hidden, width)
         self.residual = Residual(width, dropout)
         nn.init.xavier_uniform_(self.expand.weight)
@@ -34,7 +34,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., D] to [..., D]."""
-        return self.residual(x, self.contract(self.dropout(F.relu_(self.expand(x)))))
+        return self.residual(x, self.contract(self.activation(self.expand(x))))
 
 
 class MultiHeadAttention(nn.Module):

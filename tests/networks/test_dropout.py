@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from clnet.networks import dropout as module
-from clnet.networks.dropout import Dropout, fused_dropout
+from clnet.networks.dropout import Dropout, ReLUDropout, fused_dropout, fused_relu_dropout
 
 P = 0.1
 
@@ -60,11 +60,30 @@ def test_neither_threads_nor_strides_matter():
     assert torch.equal(fused_dropout(x.t().contiguous().t(), P, seed), expected)
 
 
+def test_relu_and_dropout_in_one_are_dropout_of_the_relu_with_its_gradient():
+    x, seed = torch.randn(300, 70), torch.tensor(2**40 + 3)
+    one, two = x.clone().requires_grad_(), x.clone().requires_grad_()
+    found, expected = fused_relu_dropout(one, P, seed), fused_dropout(torch.relu(two), P, seed)
+    assert torch.equal(found, expected)
+    weight = torch.randn(300, 70)
+    (found * weight).sum().backward()
+    (expected * weight).sum().backward()
+    torch.testing.assert_close(one.grad, two.grad)
+    assert 0.5 < (one.grad == 0).float().mean() < 0.6  # half below zero, a tenth of the others dropped
+
+
+def test_not_a_number_stays_what_it_is():
+    x = torch.full((1000,), torch.nan)
+    assert fused_dropout(x, P, torch.tensor(1)).isnan().all()
+    assert fused_relu_dropout(x, P, torch.tensor(1)).isnan().all()
+
+
 @pytest.mark.parametrize(("p", "training"), [(P, False), (0.0, True), (1.0, True)])
 def test_all_or_nothing_is_what_torch_makes_of_it(p, training):
-    x = torch.rand(5, 4)
-    found, expected = Dropout(p).train(training)(x), torch.nn.Dropout(p).train(training)(x)
-    assert torch.equal(found, expected)
+    x = torch.randn(5, 4)
+    expected = torch.nn.Dropout(p).train(training)
+    assert torch.equal(Dropout(p).train(training)(x), expected(x))
+    assert torch.equal(ReLUDropout(p).train(training)(x), expected(torch.relu(x)))
 
 
 @pytest.mark.parametrize("reason", ["no numba", "double precision"])
@@ -81,3 +100,4 @@ def test_where_the_kernel_cannot_be_taken_torch_s_own_is(reason, monkeypatch):
 def test_the_operator_keeps_the_rules_of_pytorch():
     x = torch.rand(3, 4, requires_grad=True)
     torch.library.opcheck(fused_dropout, (x, P, torch.tensor(1)))
+    torch.library.opcheck(fused_relu_dropout, (x, P, torch.tensor(1)))
