@@ -57,9 +57,10 @@ def _drop_below(floor: float, x: Tensor, p: float, seed: Tensor) -> Tensor:
     """Dropout of x, in which numbers below the floor are zero."""
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
     high, low = divmod(int(seed), 2**32)
-    settings = (np.uint32(low), np.uint32(high), np.uint32(p * 2**32), np.float32(1 / (1 - p)), np.float32(floor))
+    bits = (np.uint32(low), np.uint32(high), np.uint32(p * 2**32))
+    numbers = (np.float32(1 / (1 - p)), np.float32(floor))
     arrays = (x.contiguous().view(-1).numpy(), out.view(-1).numpy())
-    in_threads(compiled_kernel(), (*arrays, *settings), x.numel(), x.numel() >= FEW_NUMBERS)
+    in_threads(compiled_kernel(), (*arrays, *bits, *numbers), x.numel(), x.numel() >= FEW_NUMBERS)
     return out
 
 

@@ -63,7 +63,7 @@ def _shortcut(block: Block | Bottleneck, x: Tensor) -> Tensor:
     if block.downsample is None:
         return x
     convolution, norm = cast(tuple[nn.Conv2d, FrozenBatchNorm2d], block.downsample)  # a Sequential of both
-    # What a stride passes over is left out before, not within: PyTorch's 1×1 convolution is quick without one.
+    # What a stride passes over is left out before: PyTorch's 1×1 convolution is quick without one.
     rows, columns = convolution.stride
     return norm.convolve(convolution, x[:, :, ::rows, ::columns], stride=1)
 
