@@ -109,11 +109,11 @@ class ResNetBackbone(ResNet):
 
     def forward(self, image: Tensor) -> list[Tensor]:  # type: ignore[override]  # the base gives one vector
         """Grey images [B, 1, H, W] to three maps [B, channels[i], H / stride, W / stride]."""
-        # With channels side by side, convolution and pooling of the stem are several times as fast on CPU.
+        # Large maps with their channels side by side: convolution and pooling are faster on CPU, in the stem
+        # several times. Small ones are not.
         image = image.to(memory_format=torch.channels_last)
-        x = self.maxpool(self.bn1.convolve(self.conv1, image).relu_()).contiguous()
-        x = self.layer1(x)
-        c3 = self.layer2(x)
+        x = self.layer1(self.maxpool(self.bn1.convolve(self.conv1, image).relu_()))
+        c3 = self.layer2(x).contiguous()
         c4 = self.layer3(c3)
         return [c3, c4, self.layer4(c4)]
 
