@@ -1,0 +1,80 @@
+"""The current model: a bundle in the app's model folder, which training replaces when it found a better one."""
+
+import shutil
+import threading
+from pathlib import Path
+
+from clnet.apps.label.pairs import ImagePair
+from clnet.apps.label.refusals import RequestError
+from clnet.inference.breasts import source_key
+from clnet.inference.bundle import CHECKOUT, METADATA, BundleError, BundleModel, open_bundle
+from clnet.inference.findings import PairFindings
+from clnet.inference.loading import BreastDataset, LoadedBreast
+from clnet.inference.predict import find_in_breasts
+from clnet.training.processes import process_device
+
+REMEMBERED = 64  # pairs whose findings are kept
+Found = tuple[LoadedBreast, PairFindings]
+
+
+class CurrentModel:
+    """Opens the bundle when it is first needed, and again when its weights have changed.
+
+    Args:
+        folder: of the current bundle; made as a copy of `bundle` if it is not there.
+        bundle: what to begin with; the checkout's by default.
+    """
+
+    def __init__(self, folder: Path, bundle: Path | None = None) -> None:
+        self.folder = folder
+        self._opened: tuple[int, BundleModel] | None = None
+        self._found: dict[tuple[str, str], Found] = {}
+        self._one_at_a_time = threading.Lock()
+        if not (folder / METADATA).is_file():
+            copy_bundle(bundle or CHECKOUT, folder)
+
+    @property
+    def weights(self) -> Path:
+        """Where the weights are."""
+        return self.folder / "models" / "model.pt"
+
+    def open(self) -> BundleModel:
+        """The model as it is now."""
+        with self._one_at_a_time:
+            return self._open()
+
+    def find(self, pair: ImagePair) -> tuple[BundleModel, LoadedBreast, PairFindings]:
+        """What the model finds in a pair, as `clnet predict` does; files that cannot be read are refused."""
+        with self._one_at_a_time:
+            model = self._open()
+            key = (model.name, source_key(pair.breast))
+            if key not in self._found:
+                loaded = BreastDataset([pair.breast], model.load)[0]
+                ((_, findings),) = find_in_breasts(model, [loaded])
+                if findings is None:
+                    raise RequestError("; ".join(loaded.refused.values()))
+                if len(self._found) >= REMEMBERED:
+                    self._found.pop(next(iter(self._found)))
+                self._found[key] = loaded, findings
+            return model, *self._found[key]
+
+    def _open(self) -> BundleModel:
+        try:
+            written = self.weights.stat().st_mtime_ns
+        except FileNotFoundError:
+            raise BundleError("the app's model folder has no models/model.pt; restart the app to get one") from None
+        if self._opened is None or self._opened[0] != written:
+            self._opened = written, open_bundle(self.folder, process_device())
+        return self._opened[1]
+
+
+def copy_bundle(bundle: Path, folder: Path) -> None:
+    """Copy configs and weights of a bundle; the folder appears whole."""
+    if not (bundle / METADATA).is_file():
+        raise BundleError(f"{bundle}: no bundle, {METADATA} is missing; name another with --conf bundle FOLDER")
+    unfinished = folder.with_name(f".{folder.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    shutil.copytree(bundle / "configs", unfinished / "configs")
+    (unfinished / "models").mkdir()
+    shutil.copy(bundle / "models" / "model.pt", unfinished / "models")
+    unfinished.rename(folder)
