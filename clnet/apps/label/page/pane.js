@@ -1,0 +1,77 @@
+// One view of the pair in its pane: the picture, which part of it is seen, and what is said where it is missing.
+
+import { paint } from "./paint.js";
+import { Pixels } from "./pixels.js";
+import { Viewport } from "./viewport.js";
+
+export class Pane {
+  // changed is called when the picture has to be drawn anew.
+  constructor(name, changed) {
+    this.name = name;
+    this.changed = changed;
+    this.element = byId(`view-${name}`);
+    this.canvas = this.element.querySelector("canvas");
+    this.viewport = new Viewport();
+    this.pixels = null;
+    this.painted = "";
+  }
+
+  get isEmpty() {
+    return this.pixels === null;
+  }
+
+  // view: {rows, columns} or null for a view that is missing; fetchRows gives its pixels.
+  open(view, laterality, fetchRows) {
+    this.element.classList.toggle("missing", view === null);
+    this.element.querySelector(".name").textContent = `${laterality} ${this.name.toUpperCase()}`;
+    this.say(view ? "Loading the image …" : `This pair has no ${this.name.toUpperCase()} view.`);
+    this.painted = "";
+    this.pixels = null;
+    if (!view) return this.changed();
+    this.viewport.image = { rows: view.rows, columns: view.columns };
+    this.viewport.fit();
+    this.pixels = new Pixels(
+      view.rows,
+      fetchRows,
+      () => {
+        this.say("");
+        this.changed();
+      },
+      (error) => this.say(`The image does not show. ${error.message}`),
+    );
+    this.changed();
+  }
+
+  say(words) {
+    const place = this.element.querySelector(".instead");
+    place.textContent = words;
+    place.hidden = !words;
+  }
+
+  // Where the pane stands on the stage, after a change of the window.
+  measure(stage) {
+    const [pane, whole] = [this.element.getBoundingClientRect(), stage.getBoundingClientRect()];
+    this.left = pane.left - whole.left;
+    this.top = pane.top - whole.top;
+    this.viewport.resize({ width: pane.width, height: pane.height });
+  }
+
+  // A point of the stage in this pane's image.
+  toImage({ x, y }) {
+    return this.viewport.toImage({ x: x - this.left, y: y - this.top });
+  }
+
+  paint(grey) {
+    if (this.isEmpty) return paint(this.canvas, this.viewport, null, null);
+    const { scale, x, y, pane, image } = this.viewport;
+    const level = this.pixels.forRows(image.rows * scale * window.devicePixelRatio);
+    const table = grey.tableOf(this.name);
+    const wanted = [level?.rows, table.key, scale, x, y, pane.width, pane.height, window.devicePixelRatio].join(" ");
+    if (wanted === this.painted) return;
+    this.painted = wanted;
+    paint(this.canvas, this.viewport, level, table.values);
+    this.element.dataset.rows = level?.rows ?? 0;
+    this.element.querySelector(".scale").textContent =
+      `${Math.round(100 * scale)} % · ${image.columns} × ${image.rows}`;
+  }
+}
