@@ -104,7 +104,9 @@ def breast_of_pair(pair: Pair) -> Breast:
     """The breast of a pair of a datalist, its marks left out."""
     breast_id = digest(pair.pair_id)
     views = {name: View(view.image) for name, view in pair.views.items()}
-    return Breast(breast_id, Pair(pair.pair_id, breast_id, pair.laterality, views.get("cc"), views.get("mlo")))
+    return Breast(
+        breast_id, Pair(pair.pair_id, breast_id, pair.laterality, views.get("cc"), views.get("mlo"))
+    )
 
 
 def _task_of_datalist(path: Path) -> Task:

@@ -6,27 +6,42 @@ import os
 import sys
 from pathlib import Path
 
+from clnet.apps.label.datastore import ENDINGS
+
 MAIN = "from clnet.apps.label.app import ClnetLabelApp  # noqa: F401\n"
 
 
 def main() -> None:
-    """Set what MONAI Label needs to know about mammograms, and start it."""
+    """Tell MONAI Label about mammograms, and start it; words that are not known here are for MONAI Label."""
     parser = argparse.ArgumentParser("clnet.apps.label", description=__doc__)
     parser.add_argument("studies", help="a folder of DICOM or PNG files, or the address of a DICOMweb server")
-    parser.add_argument("--app", type=Path, default=Path("output/label"), help="for models and logs")
+    parser.add_argument(
+        "--app", type=Path, default=Path("output/label/app"), help="for models, runs and logs"
+    )
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
     options, more = parser.parse_known_args()
-    os.environ.setdefault("MONAI_LABEL_DATASTORE_FILE_EXT", json.dumps(["*.dcm", "*.DCM", "*.dicom", "*.png", "*.PNG"]))
+    is_folder = not options.studies.startswith(("http://", "https://"))
+    if is_folder and not Path(options.studies).is_dir():
+        parser.error(f"{options.studies}: there is no such folder")
+    address = f"http://{options.host}:{options.port}"
+    defaults = {
+        "MONAI_LABEL_DATASTORE_FILE_EXT": list(ENDINGS),
+        "MONAI_LABEL_DICOMWEB_SEARCH_FILTER": {"Modality": "MG"},
+        "MONAI_LABEL_CORS_ORIGINS": [address],  # by default MONAI Label lets the pages of all sites ask
+        "MONAI_LABEL_SESSIONS": False,  # uploads that are unpacked as they come; nothing here needs them
+    }
+    for name, value in defaults.items():
+        os.environ.setdefault(name, json.dumps(value))
     options.app.mkdir(parents=True, exist_ok=True)
     (options.app / "main.py").write_text(MAIN, encoding="utf-8")
-    from clnet.apps.label import compatibility  # noqa: F401
-    from monailabel.main import Main
+    sys.argv = ["monailabel", "start_server", "--app", str(options.app), "--studies", options.studies]
+    sys.argv += ["--host", options.host, "--port", str(options.port)]
+    sys.argv += ["--uvicorn_app", "clnet.apps.label.server:app", *more]
+    sys.stdout.write(f"The page for pairs: {address}/clnet/\n")
+    sys.stdout.flush()
+    from monailabel.main import Main  # reads its settings when it is imported
 
-    words = ["--app", str(options.app), "--studies", options.studies, "--host", options.host]
-    words += ["--port", str(options.port), "--uvicorn_app", "clnet.apps.label.server:app", *more]
-    sys.argv = ["monailabel", "start_server", *words]
-    sys.stdout.write(f"The page for pairs: http://{options.host}:{options.port}/clnet/\n")
     Main().run()
 
 

@@ -1,10 +1,18 @@
-"""Findings of a pair in the forms that leave the server: lesions, and Slicer's markups."""
+"""Findings of a pair in the forms that leave the server: lesions, boxes of one image, Slicer's markups."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from clnet.apps.label.pairs import ImagePair
 from clnet.data.pair import VIEW_NAMES
 from clnet.inference.findings import PairFindings
 from clnet.inference.lesions import find_lesions_of_pair
+
+SCHEMA = (
+    "https://raw.githubusercontent.com/slicer/slicer/master/Modules/Loadable/Markups/Resources/Schema/"
+    "markups-schema-v1.0.3.json#"
+)
+UPRIGHT = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
 
 
 def lesions_of(findings: PairFindings, min_score: float) -> list[dict[str, Any]]:
@@ -22,3 +30,67 @@ def lesions_of(findings: PairFindings, min_score: float) -> list[dict[str, Any]]
             {"lesion_id": str(number), "score": lesion.score, "link_score": lesion.link_score, **views}
         )
     return lesions
+
+
+def boxes_of_image(lesions: Sequence[Mapping[str, Any]], pair: ImagePair, view: str) -> list[dict[str, Any]]:
+    """The boxes of one image, each with the box of the same lesion in the other image, if that shows it."""
+    other = next(name for name in VIEW_NAMES if name != view)
+    boxes = []
+    for lesion in lesions:
+        if lesion[view] is None:
+            continue
+        partner = None
+        if lesion[other] is not None:
+            partner = {"image": pair.images[other], **lesion[other], "link_score": lesion["link_score"]}
+        boxes.append(
+            {
+                "lesion_id": lesion["lesion_id"],
+                **lesion[view],
+                "seen_in": "both views" if partner else "one view only",
+                "partner": partner,
+            }
+        )
+    return boxes
+
+
+def slicer_markups(
+    boxes: Sequence[Mapping[str, Any]], spacing: tuple[float, float] | None, name: str
+) -> dict[str, Any]:
+    """The boxes of an image as ROIs that 3D Slicer loads.
+
+    A mammogram has no position in the patient. Slicer puts the centre of its first pixel at the origin, x
+    along a row to L and y down a column to P, at the distance of the detector's pixels, in a slice of 1 mm.
+
+    Args:
+        boxes: as `boxes_of_image` gives them, half-open, in pixels.
+        spacing: millimetres between rows and between columns; without, Slicer takes 1.
+        name: of the model, shown beside each box.
+    """
+    between_rows, between_columns = spacing or (1.0, 1.0)
+    markups = []
+    for item in boxes:
+        x_min, y_min, x_max, y_max = item["box"]
+        centre = [
+            ((x_min + x_max) / 2 - 0.5) * between_columns,
+            ((y_min + y_max) / 2 - 0.5) * between_rows,
+            0.0,
+        ]
+        size = [(x_max - x_min) * between_columns, (y_max - y_min) * between_rows, 1.0]
+        words = f"mass {item['lesion_id']}, score {item['score']:.2f}, {item['seen_in']}"
+        point = {"id": item["lesion_id"], "label": words, "description": name, "position": centre}
+        markups.append(
+            {
+                "type": "ROI",
+                "name": words,
+                "coordinateSystem": "LPS",
+                "coordinateUnits": "mm",
+                "roiType": "Box",
+                "center": centre,
+                "orientation": UPRIGHT,
+                "size": size,
+                "insideOut": False,
+                "controlPoints": [{**point, "orientation": UPRIGHT, "positionStatus": "defined"}],
+                "measurements": [{"name": "score", "enabled": True, "value": item["score"]}],
+            }
+        )
+    return {"@schema": SCHEMA, "markups": markups}

@@ -1,26 +1,27 @@
 """A folder of studies as MONAI Label's datastore, subfolders and DICOM files included.
 
-Labels and what is known of an image lie where MONAI Label puts them: in ``labels/`` and ``datastore_v2.json`` of
-the folder. An image is named by its path in the folder; names and tags are taken as they stand in the list of
-images or not at all, so that no request can name another file.
+Labels and what is known of an image lie where MONAI Label puts them: in the folder's ``labels/`` and
+``datastore_v2.json``. An image is named by its path in the folder; names and tags are taken as they stand in
+the list of images or not at all, so that no request can name another file.
 """
 
 import json
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from clnet.apps.label import compatibility  # noqa: F401  before MONAI Label
+from monailabel.datastore.local import LocalDatastore
+from monailabel.interfaces.datastore import DefaultLabelTag
+
 from clnet.apps.label.refusals import NotThereError, RequestError
+from clnet.data.datalist import read_datalist
 from clnet.data.header import ImageHeader, read_header
 from clnet.data.image_errors import ImageError
 from clnet.data.pair import View
 from clnet.data.study import LeftOut, files_in
-from monailabel.datastore.local import LocalDatastore
-from monailabel.interfaces.datastore import DefaultLabelTag
 
 FINAL = DefaultLabelTag.FINAL.value
 TAGS = tuple(tag.value for tag in DefaultLabelTag)
@@ -40,8 +41,10 @@ class StudyFolder(LocalDatastore):
         self.folder = Path(folder).resolve()
         self._headers: dict[Path, tuple[tuple[int, int], ImageHeader | LeftOut]] = {}
         self._one_at_a_time = threading.RLock()
-        # MONAI Label's own watcher changes the list while others read it: here it is read again when asked for.
+        # MONAI Label's watcher changes the list while others read it; here it is read anew when asked for.
         super().__init__(str(self.folder), extensions=list(endings), auto_reload=False)
+
+    look_again_after = 2.0  # seconds
 
     # ----------------------------------------------------------------------------------------------- images
 
@@ -64,6 +67,11 @@ class StudyFolder(LocalDatastore):
         if not file.is_relative_to(self.folder):
             raise NotThereError(f"image {image_id!r} is a link out of the studies; it is not read")
         return file
+
+    def spacing_of(self, image_id: str) -> tuple[float, float] | None:
+        """Millimetres between rows and between columns of an image, where its file says so."""
+        header = self._header(self.file_of(image_id))
+        return header.spacing_mm if isinstance(header, ImageHeader) else None
 
     def known(self, image_id: Any) -> str:
         """The id itself, if there is such an image."""
@@ -125,7 +133,8 @@ class StudyFolder(LocalDatastore):
 
     def view_label(self, image_id: str) -> dict[str, Any] | None:
         """The final label of an image, see `save_view_label`; None without."""
-        if FINAL not in self._datastore.objects[self.known(image_id)].labels:
+        image_id = self.known(image_id)
+        if FINAL not in self._datastore.objects[image_id].labels:
             return None
         return read_view_label(Path(super().get_label_uri(image_id, FINAL)))
 
@@ -141,9 +150,9 @@ class StudyFolder(LocalDatastore):
     ) -> str:
         """Save a label, if it is one: boxes and lesion ids as JSON."""
         read_view_label(Path(label_filename))
-        tag = _known_tag(label_tag)
+        image_id, tag = self.known(image_id), _known_tag(label_tag)
         with self._changing():
-            place = Path(self._datastore.label_path(tag)) / f"{self.known(image_id)}.json"
+            place = Path(self._datastore.label_path(tag)) / f"{image_id}.json"
             place.parent.mkdir(parents=True, exist_ok=True)
             # MONAI Label takes the ending from the file, which a client may have named as it likes.
             with tempfile.TemporaryDirectory() as folder:
@@ -152,6 +161,7 @@ class StudyFolder(LocalDatastore):
 
     def remove_label(self, label_id: str, label_tag: str) -> None:
         """Remove the label of an image."""
+        label_id = self.known(label_id)
         if not self.get_label_uri(label_id, label_tag):
             raise NotThereError(f"image {label_id!r} has no label {label_tag!r}")
         with self._changing():
@@ -189,15 +199,23 @@ class StudyFolder(LocalDatastore):
 
     def _list_files(self, path: str, patterns: list[str]) -> dict[str, str]:
         """The files below a folder by their path in it, for MONAI Label looks into no subfolders."""
-        folder, labels = Path(path).resolve(), self.folder / LABELS
-        of_labels = folder.is_relative_to(labels)
-        names = [
-            file.relative_to(folder).as_posix()
-            for file in files_in(folder)
-            if (file.suffix == ".json" if of_labels else self._is_image(file))
-            and (of_labels or not file.is_relative_to(labels))
-        ]
-        return {name: name for name in sorted(names)}
+        folder = Path(path).resolve()
+        if folder.is_relative_to(self.folder / LABELS):
+            files = [file for file in files_in(folder) if file.suffix == ".json"]
+        else:
+            files = list(self._image_files())
+        return {name: name for name in sorted(file.relative_to(folder).as_posix() for file in files)}
+
+    def _image_files(self) -> Iterator[Path]:
+        """Those that a datalist.json in the folder names; without one, all of the right ending."""
+        if (self.folder / "datalist.json").is_file():
+            for pairs in read_datalist(self.folder).sections.values():
+                files = [view.image.resolve() for pair in pairs for view in pair.views.values()]
+                yield from (file for file in files if file.is_file() and file.is_relative_to(self.folder))
+            return
+        for file in files_in(self.folder):
+            if self._is_image(file) and not file.is_relative_to(self.folder / LABELS):
+                yield file
 
     def _is_image(self, file: Path) -> bool:
         return file.suffix != ".json" and any(file.match(ending) for ending in self._extensions)

@@ -28,8 +28,9 @@ def labelled_pair(pair: ImagePair, label: Mapping[str, Any]) -> Pair:
         part = label.get(name)
         if given is None:
             return None
-        boxes, ids = (part["boxes"], part["lesion_ids"]) if part else ((), ())
-        return View(given.image, boxes, tuple(ids), pair.sizes[name])
+        if part is None:
+            return View(given.image, size=pair.sizes[name])
+        return View(given.image, part["boxes"], tuple(part["lesion_ids"]), pair.sizes[name])
 
     return Pair(pair.pair_id, pair.patient, pair.breast.pair.laterality, view("cc"), view("mlo"))
 
@@ -64,7 +65,9 @@ def _check_form(label: Any, pair: ImagePair) -> None:
     if not isinstance(label, dict) or set(label) - set(VIEW_NAMES):
         raise RequestError(f"a label is {form}")
     if all(label.get(name) is None for name in VIEW_NAMES):
-        raise RequestError("the label has no view; DELETE removes a label, empty lists say that there is no lesion")
+        raise RequestError(
+            "the label has no view; DELETE removes a label, empty lists say that there is no lesion"
+        )
     for name, part in label.items():
         if part is None:
             continue

@@ -1,4 +1,4 @@
-"""The current model: a bundle in the app's model folder, which training replaces when it found a better one."""
+"""The current model: a bundle in the app's model folder, whose weights training may replace."""
 
 import shutil
 import threading
@@ -27,7 +27,7 @@ class CurrentModel:
 
     def __init__(self, folder: Path, bundle: Path | None = None) -> None:
         self.folder = folder
-        self._opened: tuple[int, BundleModel] | None = None
+        self._opened: tuple[str, BundleModel] | None = None
         self._found: dict[tuple[str, str], Found] = {}
         self._one_at_a_time = threading.Lock()
         if not (folder / METADATA).is_file():
@@ -38,10 +38,10 @@ class CurrentModel:
         """Where the weights are."""
         return self.folder / "models" / "model.pt"
 
-    def open(self) -> BundleModel:
-        """The model as it is now."""
-        with self._one_at_a_time:
-            return self._open()
+    @property
+    def key(self) -> str:
+        """Changes with the weights."""
+        return str(self.weights.stat().st_mtime_ns)
 
     def find(self, pair: ImagePair) -> tuple[BundleModel, LoadedBreast, PairFindings]:
         """What the model finds in a pair, as `clnet predict` does; files that cannot be read are refused."""
@@ -59,19 +59,17 @@ class CurrentModel:
             return model, *self._found[key]
 
     def _open(self) -> BundleModel:
-        try:
-            written = self.weights.stat().st_mtime_ns
-        except FileNotFoundError:
-            raise BundleError("the app's model folder has no models/model.pt; restart the app to get one") from None
-        if self._opened is None or self._opened[0] != written:
-            self._opened = written, open_bundle(self.folder, process_device())
+        if self._opened is None or self._opened[0] != self.key:
+            self._opened = self.key, open_bundle(self.folder, process_device())
         return self._opened[1]
 
 
 def copy_bundle(bundle: Path, folder: Path) -> None:
     """Copy configs and weights of a bundle; the folder appears whole."""
     if not (bundle / METADATA).is_file():
-        raise BundleError(f"{bundle}: no bundle, {METADATA} is missing; name another with --conf bundle FOLDER")
+        raise BundleError(
+            f"{bundle}: no bundle, {METADATA} is missing; name another with --conf bundle FOLDER"
+        )
     unfinished = folder.with_name(f".{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     shutil.copytree(bundle / "configs", unfinished / "configs")

@@ -1,7 +1,7 @@
 """Which images of a datastore are the two views of a breast.
 
-DICOM files say it themselves, and are chosen among as `clnet predict` does. PNG files do not: a datalist.json in
-the folder says it, or their names do, such as ``case7_L_CC.png`` and ``case7_L_MLO.png``.
+DICOM files say it themselves, and are chosen among as `clnet predict` does. Of PNG files, a datalist.json in
+the folder says it, or their names, such as ``case7_L_CC.png`` and ``case7_L_MLO.png``.
 """
 
 import re
@@ -14,10 +14,12 @@ from clnet.apps.label.refusals import NotThereError, RequestError
 from clnet.data.datalist import read_datalist
 from clnet.data.header import ImageHeader
 from clnet.data.pair import VIEW_NAMES
-from clnet.data.study import ChosenPair, LeftOut, choose_pairs
+from clnet.data.study import ChosenPair, choose_pairs
 from clnet.inference.breasts import Breast, breast_of_pair, breast_of_study, digest
 
-VIEW_IN_NAME = re.compile(r"(?P<study>.+?)[_\-. ](?P<side>L|R|LEFT|RIGHT)[_\-. ]?(?P<view>CC|MLO)$", re.IGNORECASE)
+VIEW_IN_NAME = re.compile(
+    r"(?P<study>.+?)[_\-. ](?P<side>L|R|LEFT|RIGHT)[_\-. ]?(?P<view>CC|MLO)$", re.IGNORECASE
+)
 PLAIN = re.compile(r"[A-Za-z0-9_\-][A-Za-z0-9_\-.]*")
 
 
@@ -67,7 +69,7 @@ class ImagePairs:
             if image_id in pair.images.values():
                 return pair
         raise RequestError(
-            f"image {image_id!r} belongs to no pair: {self.left_out.get(image_id, 'it is not in the datalist')}"
+            f"image {image_id!r} belongs to no pair: {self.left_out.get(image_id, 'no reason is known')}"
         )
 
 
@@ -80,11 +82,9 @@ def find_image_pairs(datastore: StudyFolder, secondary_capture: bool = False) ->
     """
     headers, refused = datastore.look()
     by_file = {header.file: header for header in headers}
-    left_out = [*refused]
+    left_out = list(refused)
     if (datastore.folder / "datalist.json").is_file():
         breasts = list(_of_datalist(datastore, by_file))
-        in_pairs = {view.image for _, breast in breasts for view in breast.pair.views.values()}
-        left_out += [LeftOut(file, "it is not in the datalist") for file in by_file if file not in in_pairs]
     else:
         selection = choose_pairs(map(_named, headers), secondary_capture)
         breasts = [(_patient_of(chosen), breast_of_study(chosen)) for chosen in selection.pairs]
@@ -96,9 +96,7 @@ def find_image_pairs(datastore: StudyFolder, secondary_capture: bool = False) ->
     )
 
 
-def _of_datalist(
-    datastore: StudyFolder, by_file: Mapping[Path, ImageHeader]
-) -> Iterator[tuple[str, Breast]]:
+def _of_datalist(datastore: StudyFolder, by_file: Mapping[Path, ImageHeader]) -> Iterator[tuple[str, Breast]]:
     """The pairs of a datalist whose images are in the datastore."""
     for pairs in read_datalist(datastore.folder).sections.values():
         for pair in pairs:

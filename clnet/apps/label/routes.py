@@ -22,7 +22,13 @@ from clnet.inference.predict import PredictSettings
 from clnet.preprocessing.preprocess import resize
 
 PAGE = Path(__file__).parent / "page"
-KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".png": "image/png"}
+KINDS = {
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+}
 WHITE = 65535
 
 reader = Depends(RBAC(settings.MONAI_LABEL_AUTH_ROLE_USER))
@@ -36,7 +42,7 @@ router = APIRouter(prefix="/clnet", tags=["CL-Net"])
 def list_pairs() -> dict[str, Any]:
     """The pairs of the datastore, and the images that are no part of one."""
     app = app_instance()
-    pairs = app.pairs()
+    pairs = app.pairs(fresh=True)
     return {
         "pairs": [
             {
