@@ -75,7 +75,8 @@ export function withLink(labelling, cc, mlo) {
   return cc === mlo ? labelling : renamed(withoutLink(labelling, cc), "mlo", mlo, cc);
 }
 
-function lesionAt(labelling, view, box) {
+// The lesion whose box says what another box says, or null.
+export function lesionAt(labelling, view, box) {
   const found = [...labelling[view]].find(([, other]) => overlap(box, other) > SAME_PLACE);
   return found ? found[0] : null;
 }

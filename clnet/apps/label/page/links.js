@@ -50,7 +50,7 @@ export function drawLinks(desk, panes, pointer) {
         { cc: finding.cc.box, mlo: finding.mlo.box },
         "model",
         { "data-kind": "model-link", "data-finding": finding.lesion_id },
-        finding.link_score === null ? "" : `link ${scoreText(finding.link_score)}`,
+        finding.link_score === null ? "" : `M${finding.lesion_id} link ${scoreText(finding.link_score)}`,
       ),
     );
   for (const [lesion, box] of labelling.cc) {

@@ -1,7 +1,7 @@
 // The boxes of one view as SVG: the label's solid, in the colour of their lesion; the model's dashed.
 
 import { area } from "./boxes.js";
-import { isLinked } from "./labelling.js";
+import { isLinked, lesionAt } from "./labelling.js";
 
 const COLOURS = 6; // classes lesion-0 … in marks.css
 const HANDLE = 9;
@@ -73,7 +73,7 @@ function labelBox(desk, pane, lesion, box) {
   );
 }
 
-function modelBox(desk, pane, finding) {
+function modelBox(pane, finding) {
   const place = pane.viewport.boxToScreen(finding[pane.name].box);
   const words = `M${finding.lesion_id} · ${scoreText(finding[pane.name].score)}`;
   const named = { "data-view": pane.name, "data-finding": finding.lesion_id };
@@ -82,10 +82,7 @@ function modelBox(desk, pane, finding) {
     { class: "model" },
     svg("rect", { class: "halo", ...shape(place) }),
     svg("rect", { class: "edge", "data-kind": "model", ...named, ...shape(place) }),
-    tag(words, place, true, pane.viewport.pane, {
-      "data-kind": "accept",
-      ...named,
-    }),
+    tag(words, place, true, pane.viewport.pane, { "data-kind": "accept", ...named }),
   );
 }
 
@@ -96,7 +93,9 @@ export function drawMarks(desk, pane) {
     .sort((one, two) => area(two[1]) - area(one[1]))
     .sort((one, two) => desk.isSelected(pane.name, one[0]) - desk.isSelected(pane.name, two[0]));
   return [
-    desk.openFindings.filter((finding) => finding[pane.name]).map((finding) => modelBox(desk, pane, finding)),
+    desk.openFindings
+      .filter(({ [pane.name]: end }) => end && lesionAt(desk.labelling, pane.name, end.box) === null)
+      .map((finding) => modelBox(pane, finding)),
     boxes.map(([lesion, box]) => labelBox(desk, pane, lesion, box)),
   ].flat();
 }

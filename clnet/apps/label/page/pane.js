@@ -20,14 +20,22 @@ export class Pane {
     return this.pixels === null;
   }
 
+  close(words) {
+    this.pixels = null;
+    this.painted = "";
+    this.element.classList.remove("missing");
+    this.element.querySelector(".name").textContent = "";
+    this.element.querySelector(".scale").textContent = "";
+    this.say(words);
+    this.changed();
+  }
+
   // view: {rows, columns} or null for a view that is missing; fetchRows gives its pixels.
   open(view, laterality, fetchRows) {
+    this.close(view ? "Loading the image …" : `This pair has no ${this.name.toUpperCase()} view.`);
     this.element.classList.toggle("missing", view === null);
     this.element.querySelector(".name").textContent = `${laterality} ${this.name.toUpperCase()}`;
-    this.say(view ? "Loading the image …" : `This pair has no ${this.name.toUpperCase()} view.`);
-    this.painted = "";
-    this.pixels = null;
-    if (!view) return this.changed();
+    if (!view) return;
     this.viewport.image = { rows: view.rows, columns: view.columns };
     this.viewport.fit();
     this.pixels = new Pixels(
@@ -62,7 +70,10 @@ export class Pane {
   }
 
   paint(grey) {
-    if (this.isEmpty) return paint(this.canvas, this.viewport, null, null);
+    if (this.isEmpty) {
+      paint(this.canvas, this.viewport, null, null);
+      return;
+    }
     const { scale, x, y, pane, image } = this.viewport;
     const level = this.pixels.forRows(image.rows * scale * window.devicePixelRatio);
     const table = grey.tableOf(this.name);

@@ -15,7 +15,7 @@ function button(words, label, focus, act) {
 }
 
 function lesionEntry(desk, { lesion, cc, mlo }) {
-  const where = cc && mlo ? "CC and MLO, linked" : `${cc ? "CC" : "MLO"} only`;
+  const where = cc && mlo ? "CC and MLO" : `${cc ? "CC" : "MLO"} only`;
   const view = desk.selected?.lesion === lesion ? desk.selected.view : cc ? "cc" : "mlo";
   return html(
     "li",
@@ -49,12 +49,13 @@ function findingEntry(desk, finding) {
     html("b", { class: "swatch model" }, `M${id}`),
     html("span", {}, scores, html("small", {}, link)),
     isDone
-      ? html("span", { class: "in-label" }, "✓ in the label")
+      ? html("span", { class: "in-label" }, "✓ in label")
       : button("Accept", `Accept finding M${id} of the model`, `accept ${id}`, () => desk.accept([finding])),
   );
 }
 
 function modelWords(desk) {
+  if (desk.pair.pair_id === null) return "";
   if (desk.findingsError) return `The model found nothing out. ${desk.findingsError}`;
   if (!desk.findings) return "The model is looking …";
   if (!desk.findings.lesions.length) return "The model found nothing here.";
@@ -65,7 +66,7 @@ function modelWords(desk) {
 export function drawPanel(desk) {
   const lesions = lesionsOf(desk.labelling);
   byId("lesions-count").textContent = lesions.length ? plural(lesions.length, "lesion") : "";
-  byId("no-lesions").hidden = lesions.length > 0;
+  byId("no-lesions").hidden = lesions.length > 0 || desk.pair.pair_id === null;
   refill(byId("lesions"), lesions.map((lesion) => lesionEntry(desk, lesion)));
 
   refill(byId("findings"), desk.shownFindings.map((finding) => findingEntry(desk, finding)));

@@ -38,6 +38,8 @@ export class Session {
       this.leaving = new AbortController();
       const { signal } = this.leaving;
       this.desk.clear();
+      this.stage.close();
+      byId("pair-side").textContent = "";
       this.list.markOpen(pairId);
       byId("pair-title").textContent = pairId;
       document.title = `${pairId} · clnet label`;

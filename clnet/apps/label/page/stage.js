@@ -31,6 +31,11 @@ export class Stage {
     this.measure();
   }
 
+  close() {
+    this.element.dataset.missing = "";
+    for (const pane of Object.values(this.panes)) pane.close("");
+  }
+
   measure() {
     for (const name of VIEWS) {
       const pane = this.panes[name];
