@@ -97,6 +97,7 @@ export class PairList {
         html("span", { class: "mark", "aria-label": pair.labelled ? "labelled" : "not labelled" }, pair.labelled ? "✓" : ""),
         html("span", { class: "pair-name" }, pair.pair_id),
         html("small", {}, [pair.laterality, alone].filter(Boolean).join(" · ")),
+        html("small", { class: "file-name" }, pair.cc ?? pair.mlo),
       ),
     );
   }

@@ -1,6 +1,6 @@
 // One view of the pair in its pane: the picture, which part of it is seen, and what is said where it is missing.
 
-import { paint } from "./paint.js";
+import { Painter } from "./painter.js";
 import { Pixels } from "./pixels.js";
 import { Viewport } from "./viewport.js";
 
@@ -10,7 +10,7 @@ export class Pane {
     this.name = name;
     this.changed = changed;
     this.element = byId(`view-${name}`);
-    this.canvas = this.element.querySelector("canvas");
+    this.painter = new Painter(this.element.querySelector("canvas"));
     this.viewport = new Viewport();
     this.pixels = null;
     this.painted = "";
@@ -71,7 +71,7 @@ export class Pane {
 
   paint(grey) {
     if (this.isEmpty) {
-      paint(this.canvas, this.viewport, null, null);
+      this.painter.paint(this.viewport, null, null);
       return;
     }
     const { scale, x, y, pane, image } = this.viewport;
@@ -80,7 +80,7 @@ export class Pane {
     const wanted = [level?.rows, table.key, scale, x, y, pane.width, pane.height, window.devicePixelRatio].join(" ");
     if (wanted === this.painted) return;
     this.painted = wanted;
-    paint(this.canvas, this.viewport, level, table.values);
+    this.painter.paint(this.viewport, level, table.values);
     this.element.dataset.rows = level?.rows ?? 0;
     this.element.querySelector(".scale").textContent =
       `${Math.round(100 * scale)} % · ${image.columns} × ${image.rows}`;

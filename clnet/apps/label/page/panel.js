@@ -65,8 +65,11 @@ function modelWords(desk) {
 
 export function drawPanel(desk) {
   const lesions = lesionsOf(desk.labelling);
+  const isEmpty = lesions.length === 0 && desk.pair.pair_id !== null;
+  const savedEmpty = desk.pair.label !== null && !desk.isDirty;
   byId("lesions-count").textContent = lesions.length ? plural(lesions.length, "lesion") : "";
-  byId("no-lesions").hidden = lesions.length > 0 || desk.pair.pair_id === null;
+  byId("no-lesions").hidden = !isEmpty || savedEmpty;
+  byId("saved-empty").hidden = !isEmpty || !savedEmpty;
   refill(byId("lesions"), lesions.map((lesion) => lesionEntry(desk, lesion)));
 
   refill(byId("findings"), desk.shownFindings.map((finding) => findingEntry(desk, finding)));
