@@ -6,8 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-from clnet.apps.label.datastore import ENDINGS
-
+# MONAI Label reads its settings when it is imported, so that nothing that imports it is imported up here.
+ENDINGS = ["*.dcm", "*.DCM", "*.dicom", "*.png", "*.PNG"]
 MAIN = "from clnet.apps.label.app import ClnetLabelApp  # noqa: F401\n"
 
 
@@ -26,9 +26,8 @@ def main() -> None:
         parser.error(f"{options.studies}: there is no such folder")
     address = f"http://{options.host}:{options.port}"
     defaults = {
-        "MONAI_LABEL_DATASTORE_FILE_EXT": list(ENDINGS),
+        "MONAI_LABEL_DATASTORE_FILE_EXT": ENDINGS,
         "MONAI_LABEL_DICOMWEB_SEARCH_FILTER": {"Modality": "MG"},
-        "MONAI_LABEL_CORS_ORIGINS": [address],  # by default MONAI Label lets the pages of all sites ask
         "MONAI_LABEL_SESSIONS": False,  # uploads that are unpacked as they come; nothing here needs them
     }
     for name, value in defaults.items():
@@ -40,7 +39,7 @@ def main() -> None:
     sys.argv += ["--uvicorn_app", "clnet.apps.label.server:app", *more]
     sys.stdout.write(f"The page for pairs: {address}/clnet/\n")
     sys.stdout.flush()
-    from monailabel.main import Main  # reads its settings when it is imported
+    from monailabel.main import Main
 
     Main().run()
 

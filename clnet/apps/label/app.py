@@ -1,5 +1,6 @@
 """The app as MONAI Label loads it."""
 
+import sys
 import threading
 import time
 from pathlib import Path
@@ -24,6 +25,7 @@ from clnet.apps.label.model import CurrentModel
 from clnet.apps.label.pairs import ImagePair, ImagePairs, find_image_pairs
 from clnet.apps.label.refusals import NotThereError, RequestError
 from clnet.apps.label.train import TrainPair
+from clnet.errors import ClnetError
 from clnet.inference.breasts import digest
 
 MODEL = "clnet"
@@ -35,13 +37,15 @@ class ClnetLabelApp(MONAILabelApp):
     Args:
         app_dir: where MONAI Label keeps what belongs to the app: models, runs, logs.
         studies: a folder, or the address of a DICOMweb server.
-        conf: settings of the command line: bundle, secondary_capture.
+        conf: settings of the command line: bundle, secondary_capture, origins (of pages on other sites that
+            may ask, with commas).
     """
 
     def __init__(self, app_dir: str, studies: str, conf: dict[str, str]) -> None:
         bundle = conf.get("bundle")
         self.model = CurrentModel(Path(app_dir) / "model" / MODEL, Path(bundle) if bundle else None)
         self.secondary_capture = conf.get("secondary_capture", "false").lower() == "true"
+        self.origins = [word.strip() for word in conf.get("origins", "").split(",")]
         self._looked: tuple[float, ImagePairs] | None = None
         self._looking = threading.Lock()
         super().__init__(
@@ -114,6 +118,15 @@ class ClnetLabelApp(MONAILabelApp):
             )
         file, params = task(request)
         return {"label": file, "tag": "original", "file": file, "params": params}
+
+    def train(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Train, in the process that MONAI Label makes for it; an error is its last line."""
+        if self._server_mode:
+            raise RequestError("training runs in the background alone; leave run_sync out")
+        try:
+            return super().train(request)
+        except ClnetError as error:
+            sys.exit(f"training: {error}")
 
     def infer_wsi(self, request: dict[str, Any], datastore: StudyFolder | None = None) -> dict[str, Any]:
         """Refused: a mammogram is no slide."""

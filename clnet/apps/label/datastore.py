@@ -25,7 +25,6 @@ from clnet.data.study import LeftOut, files_in
 
 FINAL = DefaultLabelTag.FINAL.value
 TAGS = tuple(tag.value for tag in DefaultLabelTag)
-ENDINGS = ("*.dcm", "*.DCM", "*.dicom", "*.png", "*.PNG")
 LABELS = "labels"
 
 
@@ -34,10 +33,10 @@ class StudyFolder(LocalDatastore):
 
     Args:
         folder: where the images are.
-        endings: of the files that are images.
+        endings: of the files that are images, such as ``*.dcm``.
     """
 
-    def __init__(self, folder: str | Path, endings: Iterable[str] = ENDINGS) -> None:
+    def __init__(self, folder: str | Path, endings: Iterable[str]) -> None:
         self.folder = Path(folder).resolve()
         self._headers: dict[Path, tuple[tuple[int, int], ImageHeader | LeftOut]] = {}
         self._one_at_a_time = threading.RLock()

@@ -52,7 +52,7 @@ class StudyServer(StudyFolder):
         self._series: dict[str, tuple[str, dict[str, Instance]]] = {}
         self._fetching = threading.Lock()
         folder.mkdir(parents=True, exist_ok=True)
-        super().__init__(folder)
+        super().__init__(folder, [f"*{FILE}"])
 
     def name(self) -> str:
         """The address of the server."""

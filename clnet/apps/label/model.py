@@ -1,5 +1,6 @@
 """The current model: a bundle in the app's model folder, whose weights training may replace."""
 
+import os
 import shutil
 import threading
 from pathlib import Path
@@ -13,6 +14,7 @@ from clnet.inference.loading import BreastDataset, LoadedBreast
 from clnet.inference.predict import find_in_breasts
 from clnet.training.processes import process_device
 
+WEIGHTS = Path("models/model.pt")
 REMEMBERED = 64  # pairs whose findings are kept
 Found = tuple[LoadedBreast, PairFindings]
 
@@ -21,8 +23,8 @@ class CurrentModel:
     """Opens the bundle when it is first needed, and again when its weights have changed.
 
     Args:
-        folder: of the current bundle; made as a copy of `bundle` if it is not there.
-        bundle: what to begin with; the checkout's by default.
+        folder: of the current bundle.
+        bundle: whose configs and, to begin with, weights it has; the checkout's by default.
     """
 
     def __init__(self, folder: Path, bundle: Path | None = None) -> None:
@@ -30,13 +32,12 @@ class CurrentModel:
         self._opened: tuple[str, BundleModel] | None = None
         self._found: dict[tuple[str, str], Found] = {}
         self._one_at_a_time = threading.Lock()
-        if not (folder / METADATA).is_file():
-            copy_bundle(bundle or CHECKOUT, folder)
+        copy_bundle(bundle or CHECKOUT, folder)
 
     @property
     def weights(self) -> Path:
         """Where the weights are."""
-        return self.folder / "models" / "model.pt"
+        return self.folder / WEIGHTS
 
     @property
     def key(self) -> str:
@@ -65,14 +66,20 @@ class CurrentModel:
 
 
 def copy_bundle(bundle: Path, folder: Path) -> None:
-    """Copy configs and weights of a bundle; the folder appears whole."""
+    """Copy a bundle: its configs as they are now, its weights where there are none yet."""
     if not (bundle / METADATA).is_file():
-        raise BundleError(
-            f"{bundle}: no bundle, {METADATA} is missing; name another with --conf bundle FOLDER"
-        )
-    unfinished = folder.with_name(f".{folder.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    shutil.copytree(bundle / "configs", unfinished / "configs")
-    (unfinished / "models").mkdir()
-    shutil.copy(bundle / "models" / "model.pt", unfinished / "models")
-    unfinished.rename(folder)
+        raise BundleError(f"{bundle}: no bundle, {METADATA} is missing; --conf bundle FOLDER names another")
+    names = [file.relative_to(bundle) for file in (bundle / "configs").iterdir() if file.is_file()]
+    if not (folder / WEIGHTS).is_file():
+        names.append(WEIGHTS)
+    for name in names:
+        if not (folder / name).is_file() or (folder / name).read_bytes() != (bundle / name).read_bytes():
+            replace_file(folder / name, bundle / name)
+
+
+def replace_file(file: Path, source: Path) -> None:
+    """Copy a file so that whoever reads it finds the old one or the new one."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_name(f"{file.name}.{os.getpid()}.unfinished")
+    shutil.copy(source, unfinished)
+    unfinished.replace(file)

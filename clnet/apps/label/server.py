@@ -94,7 +94,7 @@ def reason_to_refuse(request: Request) -> tuple[int, str] | None:
         return 404, f"there is no {parts[0]} {parts[-1]!r}; expected {', '.join(names[parts[0]])}"
     if parts[0] == "model" and request.method != "GET":
         return 403, "the model is changed by training alone"
-    others = [str(other).rstrip("/") for other in settings.MONAI_LABEL_CORS_ORIGINS]
-    if origin.netloc not in ("", request.headers.get("host")) and origin.geturl() not in others:
-        return 403, "pages of other sites are not served; MONAI_LABEL_CORS_ORIGINS names those that may ask"
+    # MONAI Label lets the pages of all sites ask, and its setting for this keeps it from starting.
+    if origin.netloc not in ("", request.headers.get("host")) and origin.geturl() not in instance.origins:
+        return 403, "pages of other sites may not ask here; --conf origins names those that may"
     return None

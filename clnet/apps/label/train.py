@@ -6,11 +6,12 @@ it finds more in the validation section than the current one does.
 """
 
 import json
-import shutil
-import subprocess
+import runpy
 import sys
 import time
+import warnings
 from collections.abc import Iterable, Mapping
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from monailabel.interfaces.datastore import Datastore
 from monailabel.interfaces.tasks.train import TrainTask
 
 from clnet.apps.label.labels import label_of, labelled_pair
-from clnet.apps.label.model import CurrentModel
+from clnet.apps.label.model import CurrentModel, replace_file
 from clnet.apps.label.refusals import RequestError
 from clnet.data.datalist import Datalist, write_datalist
 from clnet.data.pair import Pair
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 VALIDATION_SHARE = 0.2  # of the patients
 PARAMS: Mapping[str, int | float] = {"max_epochs": 10, "learning_rate": 0.0001, "batch_size": 8}
 IOU = "iou=0.5"
+START = "fork" if sys.platform == "linux" else "spawn"  # what is imported already need not be imported again
 
 
 class TrainPair(TrainTask):
@@ -128,10 +130,18 @@ class TrainPair(TrainTask):
         if settings.MONAI_LABEL_TRACKING_URI:
             options["tracking_uri"] = settings.MONAI_LABEL_TRACKING_URI
         words = [f"--{name}={value}" for name, value in options.items()]
-        command = [sys.executable, "-W", "ignore", "-m", "monai.bundle", "run", run_id, *words]
-        done = subprocess.run(command, check=False, stderr=subprocess.STDOUT)  # noqa: S603  no shell, checked values
-        if done.returncode:
-            raise RequestError(f"{run_id} failed with status {done.returncode}; the lines above say why")
+        process = get_context(START).Process(target=_run_bundle, args=(["run", run_id, *words],))
+        process.start()
+        process.join()
+        if process.exitcode:
+            raise RequestError(f"{run_id} failed with status {process.exitcode}; the lines above say why")
+
+
+def _run_bundle(words: list[str]) -> None:
+    """``python -m monai.bundle WORDS``."""
+    sys.argv = ["monai.bundle", *words]
+    warnings.simplefilter("ignore")
+    runpy.run_module("monai.bundle", run_name="__main__", alter_sys=True)
 
 
 def checked(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,10 +175,8 @@ def sections_of(pairs: Iterable[Pair], known: Mapping[str, str]) -> dict[str, st
 
 def replace_weights(model: CurrentModel, weights: Path) -> None:
     """Make weights the current ones; the old ones stay beside them as previous.pt."""
-    unfinished = model.weights.with_suffix(".unfinished")
-    shutil.copy(weights, unfinished)
-    shutil.copy(model.weights, model.weights.with_name("previous.pt"))
-    unfinished.replace(model.weights)
+    replace_file(model.weights.with_name("previous.pt"), model.weights)
+    replace_file(model.weights, weights)
 
 
 def say(words: str) -> None:
