@@ -63,6 +63,6 @@ const keys = keyTable({ desk, stage, grey, session, pointer, nextSample });
 listenToKeys(keys, pointer);
 fillHelp(keys);
 warnBeforeLeaving(() => desk.isDirty);
-addEventListener("hashchange", () => session.open(decodeURIComponent(location.hash.slice(1))));
+addEventListener("hashchange", () => session.openAddressed());
 session.start();
 fillStrategies().catch(sayError);

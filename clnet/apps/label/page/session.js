@@ -25,9 +25,16 @@ export class Session {
   start() {
     return this.attempt(async () => {
       this.list.fill(await this.server.pairs());
+      await this.openAddressed();
+    });
+  }
+
+  // The pair that the address names, or the first.
+  openAddressed() {
+    return this.attempt(async () => {
       const wanted = decodeURIComponent(location.hash.slice(1));
-      const first = wanted || this.list.neighbour(0);
-      if (first) await this.open(first);
+      const pairId = wanted || this.list.neighbour(0);
+      if (pairId) await this.open(pairId);
     });
   }
 
