@@ -8,7 +8,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -55,7 +55,8 @@ def running(words, log, address, env=None, cwd=None):
         wait_for(lambda: is_up(address), lambda: process.poll() is not None and log.read_text()[-4000:])
         yield
     finally:
-        os.killpg(process.pid, signal.SIGTERM)
+        with suppress(ProcessLookupError):  # it may have failed
+            os.killpg(process.pid, signal.SIGTERM)
         process.wait()
 
 

@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
+
 from clnet.apps.label.pairs import ImagePair
 from clnet.data.pair import VIEW_NAMES
 from clnet.inference.findings import PairFindings
 from clnet.inference.lesions import find_lesions_of_pair
+from clnet.inference.slicer import slicer_boxes
 
 SCHEMA = (
     "https://raw.githubusercontent.com/slicer/slicer/master/Modules/Loadable/Markups/Resources/Schema/"
@@ -58,26 +61,16 @@ def slicer_markups(
 ) -> dict[str, Any]:
     """The boxes of an image as ROIs that 3D Slicer loads.
 
-    A mammogram has no position in the patient. Slicer puts the centre of its first pixel at the origin, x
-    along a row to L and y down a column to P, at the distance of the detector's pixels, in a slice of 1 mm.
-
     Args:
-        boxes: as `boxes_of_image` gives them, half-open, in pixels.
-        spacing: millimetres between rows and between columns; without, Slicer takes 1.
+        boxes: as `boxes_of_image` gives them.
+        spacing: see `slicer_boxes`.
         name: of the model, shown beside each box.
     """
-    between_rows, between_columns = spacing or (1.0, 1.0)
+    edges = torch.tensor([item["box"] for item in boxes], dtype=torch.float64).reshape(-1, 4)
     markups = []
-    for item in boxes:
-        x_min, y_min, x_max, y_max = item["box"]
-        centre = [
-            ((x_min + x_max) / 2 - 0.5) * between_columns,
-            ((y_min + y_max) / 2 - 0.5) * between_rows,
-            0.0,
-        ]
-        size = [(x_max - x_min) * between_columns, (y_max - y_min) * between_rows, 1.0]
+    for item, place in zip(boxes, slicer_boxes(edges, spacing).tolist(), strict=True):
         words = f"mass {item['lesion_id']}, score {item['score']:.2f}, {item['seen_in']}"
-        point = {"id": item["lesion_id"], "label": words, "description": name, "position": centre}
+        point = {"id": item["lesion_id"], "label": words, "description": name, "position": place[:3]}
         markups.append(
             {
                 "type": "ROI",
@@ -85,9 +78,9 @@ def slicer_markups(
                 "coordinateSystem": "LPS",
                 "coordinateUnits": "mm",
                 "roiType": "Box",
-                "center": centre,
+                "center": place[:3],
                 "orientation": UPRIGHT,
-                "size": size,
+                "size": place[3:],
                 "insideOut": False,
                 "controlPoints": [{**point, "orientation": UPRIGHT, "positionStatus": "defined"}],
                 "measurements": [{"name": "score", "enabled": True, "value": item["score"]}],

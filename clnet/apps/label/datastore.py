@@ -50,7 +50,7 @@ class StudyFolder(LocalDatastore):
     def look(self) -> tuple[list[ImageHeader], list[LeftOut]]:
         """The headers of all images, and the files that cannot be read, as they are now."""
         self.refresh()
-        found = [self._header(self.file_of(image)) for image in self.list_images()]
+        found = [self._header_of(image) for image in self.list_images()]
         return (
             [item for item in found if isinstance(item, ImageHeader)],
             [item for item in found if isinstance(item, LeftOut)],
@@ -69,7 +69,7 @@ class StudyFolder(LocalDatastore):
 
     def spacing_of(self, image_id: str) -> tuple[float, float] | None:
         """Millimetres between rows and between columns of an image, where its file says so."""
-        header = self._header(self.file_of(image_id))
+        header = self._header_of(image_id)
         return header.spacing_mm if isinstance(header, ImageHeader) else None
 
     def known(self, image_id: Any) -> str:
@@ -178,6 +178,12 @@ class StudyFolder(LocalDatastore):
 
     def _changing(self) -> "_Changing":
         return _Changing(self)
+
+    def _header_of(self, image_id: str) -> ImageHeader | LeftOut:
+        try:
+            return self._header(self.file_of(image_id))
+        except NotThereError as error:
+            return LeftOut(self.folder / image_id, str(error))
 
     def _header(self, file: Path) -> ImageHeader | LeftOut:
         """Read once, and again when the file has changed."""

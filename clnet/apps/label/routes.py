@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from fastapi import APIRouter, Body, Depends, Header, Query, Response
 from fastapi.responses import FileResponse
 from monailabel.config import settings
@@ -19,7 +20,6 @@ from clnet.apps.label.refusals import NotThereError
 from clnet.data.pair import VIEW_NAMES
 from clnet.data.reader import read_image
 from clnet.inference.predict import PredictSettings
-from clnet.preprocessing.preprocess import resize
 
 PAGE = Path(__file__).parent / "page"
 KINDS = {
@@ -94,7 +94,8 @@ def get_pixels(
     pixels = torch.from_numpy(read_image(pair.breast.pair.views[view].image).pixels)
     low, high = pixels.min(), pixels.max()
     if rows is not None and rows < pixels.shape[0]:
-        pixels = resize(pixels, rows / pixels.shape[0], rows / pixels.shape[0])
+        size = (rows, max(1, round(pixels.shape[1] * rows / pixels.shape[0])))
+        pixels = F.interpolate(pixels[None, None], size, mode="area")[0, 0]
     grey = ((pixels - low) / max(float(high - low), 1e-6) * WHITE).round().clamp(0, WHITE)
     content = grey.numpy().astype(np.dtype("<u2")).tobytes()
     headers = {"X-Rows": str(grey.shape[0]), "X-Columns": str(grey.shape[1]), "Vary": "Accept-Encoding"}

@@ -1,7 +1,7 @@
 """MONAI Label's own command, in the versions that clnet needs: ``python -m clnet.apps.label.stock WORDS``.
 
-It runs MONAI Label's apps, such as monaibundle, with clnet's bundle in it. What they import of torchvision, two
-functions that draw pictures of filters, is left out where torchvision is not installed.
+It runs MONAI Label's apps, such as monaibundle, with clnet's bundle in it. What they import of torchvision,
+two functions that draw pictures of filters, is left out where torchvision is not installed.
 """
 
 import importlib.util

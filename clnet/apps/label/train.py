@@ -130,7 +130,9 @@ class TrainPair(TrainTask):
         if settings.MONAI_LABEL_TRACKING_URI:
             options["tracking_uri"] = settings.MONAI_LABEL_TRACKING_URI
         words = [f"--{name}={value}" for name, value in options.items()]
-        process = get_context(START).Process(target=_run_bundle, args=(["run", run_id, *words],))
+        process = get_context(START).Process(  # type: ignore[attr-defined]
+            target=_run_bundle, args=(["run", run_id, *words],)
+        )
         process.start()
         process.join()
         if process.exitcode:
