@@ -3,10 +3,10 @@
 import io
 import json
 import time
-import urllib.request
 from urllib.parse import quote
 
 import numpy as np
+from label_client import Client
 from PIL import Image
 from selenium.webdriver import ActionChains
 from selenium.webdriver.common.actions.action_builder import ActionBuilder
@@ -22,20 +22,11 @@ PLACE = """const [found, ...more] = document.querySelectorAll(arguments[0]);
     const r = found.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]"""
 
 
-def ask(address, path, method="GET", body=None):
-    """The server's answer, as JSON."""
-    data = None if body is None else json.dumps(body).encode()
-    headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(f"{address}/{path}", data, headers, method=method)  # noqa: S310
-    with urllib.request.urlopen(request) as answer:  # noqa: S310
-        return json.load(answer)
-
-
 class LabelPage:
     """A window of exactly the size that is asked for, with the page of a server in it."""
 
     def __init__(self, browser, address, size=(1280, 800)):
-        self.browser, self.address = browser, address
+        self.browser, self.address, self.client = browser, address, Client(address)
         width, height = size
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
@@ -44,7 +35,7 @@ class LabelPage:
 
     def pair(self, pair_id):
         """A pair, as the server tells it."""
-        return ask(self.address, f"clnet/pairs/{quote(pair_id)}")
+        return self.client.get(f"/clnet/pairs/{pair_id}")
 
     def label(self, pair_id):
         """The label that has landed, or None."""
@@ -52,7 +43,7 @@ class LabelPage:
 
     def findings(self, pair_id, min_score=0.3):
         """What the model finds in a pair."""
-        return ask(self.address, f"clnet/pairs/{quote(pair_id)}/findings?min_score={min_score}")["lesions"]
+        return self.client.get(f"/clnet/pairs/{pair_id}/findings", min_score=min_score)["lesions"]
 
     # What an eye does.
 
@@ -70,14 +61,14 @@ class LabelPage:
 
     def settle(self):
         """Wait until the pair that was asked for is shown."""
-        self.wait(
-            lambda: (
-                "looking" not in self.text("#model-words")
-                and not any("Loading" in words.text for words in self.find(".view .instead"))
-                and self.text("#pair-side")
-            ),
-            "the pair",
+        self.wait(lambda: self.text("#pair-side"), "the pair")
+        self.next_frame()
+        loading = (
+            "return [...document.querySelectorAll('.view .instead')].some((e) => /Load/.test(e.innerText))"
         )
+        self.wait(lambda: not self.browser.execute_script(loading), "the images")
+        self.wait(lambda: "looking" not in self.text("#model-words"), "the model")
+        self.next_frame()
         return self
 
     def wait(self, condition, what):
@@ -130,7 +121,8 @@ class LabelPage:
     def ends(self, selector):
         """Where a link begins and ends on the screen."""
         return self.browser.execute_script(
-            """const path = document.querySelector(arguments[0]), at = path.getScreenCTM(), length = path.getTotalLength();
+            """const path = document.querySelector(arguments[0]), at = path.getScreenCTM();
+            const length = path.getTotalLength();
             return [0, length].map((way) => path.getPointAtLength(way).matrixTransform(at))
                               .map(({x, y}) => [x, y])""",
             selector,

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from label_page import LabelPage, ask, middle
+from label_client import Client
+from label_page import LabelPage, middle
 from label_server import start_server
 from selenium.webdriver.common.actions.mouse_button import MouseButton
 from selenium.webdriver.common.keys import Keys
@@ -50,15 +51,14 @@ def server(tmp_path_factory):
 @pytest.fixture(scope="module")
 def pairs(server):
     """The file of the CC view → the id of its pair."""
-    return {pair["cc"]: pair["pair_id"] for pair in ask(server, "clnet/pairs")["pairs"]}
+    return {pair["cc"]: pair["pair_id"] for pair in Client(server).get("/clnet/pairs")["pairs"]}
 
 
 @pytest.fixture(scope="module")
 def linked(server, pairs):
     """A pair in which the model links a mass, and that lesion."""
     for pair_id in pairs.values():
-        findings = ask(server, f"clnet/pairs/{pair_id}/findings")["lesions"]
-        for lesion in findings:
+        for lesion in Client(server).get(f"/clnet/pairs/{pair_id}/findings")["lesions"]:
             if lesion["cc"] and lesion["mlo"]:
                 return pair_id, lesion
     return pytest.fail("the model links nothing")
@@ -78,9 +78,9 @@ def browser(tmp_path_factory):
 @pytest.fixture
 def page(browser, server, pairs):
     """A page on a server without labels; what it says on the console is an error of the test."""
-    for pair_id in pairs.values():
-        ask(server, f"clnet/pairs/{pair_id}/label", "DELETE")
     page = LabelPage(browser, server)
+    for pair_id in pairs.values():
+        page.client.ask("DELETE", f"/clnet/pairs/{pair_id}/label")
     yield page
     assert page.errors() == []
 
@@ -149,7 +149,7 @@ def test_the_picture_is_where_the_boxes_say(page, target):
 def test_it_says_that_it_is_not_for_diagnosis_and_what_the_model_was_trained_on(page, linked):
     pair_id, _ = linked
     page.open(pair_id)
-    notice = ask(page.address, f"clnet/pairs/{pair_id}/findings")["notice"]
+    notice = page.client.get(f"/clnet/pairs/{pair_id}/findings")["notice"]
     assert page.text(".caution") == f"Not for diagnosis. {notice}".strip()
 
 
@@ -463,13 +463,12 @@ def test_the_browser_asks_before_it_closes_what_is_not_saved(page, target):
     assert page.browser.execute_script(ask_to_leave) is False
 
 
-def test_the_next_sample_is_the_one_the_server_offers(page, server, pairs):
+def test_the_next_sample_is_the_one_the_server_offers(page, pairs):
     labelled = list(pairs.values())[:-1]
     empty = {"boxes": [], "lesion_ids": []}
     for pair_id in labelled:
         has_mlo = page.pair(pair_id)["views"]["mlo"]
-        body = {"cc": empty, "mlo": empty if has_mlo else None}
-        ask(server, f"clnet/pairs/{pair_id}/label", "PUT", body)
+        page.client.put_label(pair_id, {"cc": empty, "mlo": empty if has_mlo else None})
     page.open(labelled[0])
     select = Select(page.one("#strategy"))
     assert "disagree" in select.first_selected_option.get_attribute("value")

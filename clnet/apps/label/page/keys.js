@@ -17,6 +17,11 @@ export function listenToKeys(sections, pointer) {
   });
   addEventListener("keyup", (event) => event.key === " " && pointer.holdSpace(false));
   addEventListener("blur", () => pointer.holdSpace(false));
+  // After a click the keys are the stage's again, Space too; who came by keyboard (no detail) stays.
+  addEventListener("click", ({ detail, target }) => {
+    const isControl = target.closest("button, input[type=checkbox]") && !target.closest("dialog");
+    if (detail > 0 && isControl) byId("stage").focus({ preventScroll: true });
+  });
 }
 
 function nameOf(event) {

@@ -1,7 +1,7 @@
 // Links as curves across the gap, from the inner edge of the CC box to the inner edge of the MLO box.
 
 import { isLinked } from "./labelling.js";
-import { colourOf } from "./marks.js";
+import { TAG, colourOf, widthOf } from "./marks.js";
 
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
@@ -36,7 +36,13 @@ function link(panes, boxes, classes, attributes, words) {
 }
 
 function chip(words, x, y) {
-  return svg("text", { x, y: y - 7, "text-anchor": "middle" }, words);
+  const width = widthOf(words);
+  return svg(
+    "g",
+    { class: "chip" },
+    svg("rect", { x: x - width / 2, y: y - TAG / 2, width, height: TAG, rx: TAG / 2 }),
+    svg("text", { x, y: y + 4.5, "text-anchor": "middle" }, words),
+  );
 }
 
 export function drawLinks(desk, panes, pointer) {

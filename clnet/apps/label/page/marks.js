@@ -5,7 +5,7 @@ import { isLinked, lesionAt } from "./labelling.js";
 
 const COLOURS = 6; // classes lesion-0 … in marks.css
 const HANDLE = 9;
-const TAG = 19; // height of a tag
+export const TAG = 19; // height of a tag
 const ROOM = 40; // a side shorter than this has no handle in its middle
 const GRIPS = ["nw", "n", "ne", "e", "se", "s", "sw", "w"];
 
@@ -18,13 +18,17 @@ export function colourOf(lesion) {
   return `lesion-${((place % COLOURS) + COLOURS) % COLOURS}`;
 }
 
+export function widthOf(words) {
+  return ruler.measureText(words).width + 12;
+}
+
 function shape([left, top, right, bottom]) {
   return { x: left, y: top, width: Math.max(right - left, 1), height: Math.max(bottom - top, 1) };
 }
 
 // A word on a plate at a corner of a box, where the pane has room for it.
-function tag(words, [left, top, , bottom], below, pane, attributes) {
-  const width = ruler.measureText(words).width + 12;
+function tag(words, [left, top, , bottom], below, pane, attributes = {}, ...more) {
+  const width = widthOf(words);
   const x = Math.min(Math.max(left - 1, 0), pane.width - width);
   const free = below ? bottom + 3 + TAG < pane.height : top - TAG - 3 > 0;
   const y = below ? (free ? bottom + 3 : bottom - TAG - 3) : free ? top - TAG - 3 : top + 3;
@@ -33,6 +37,7 @@ function tag(words, [left, top, , bottom], below, pane, attributes) {
     { class: "tag", ...attributes },
     svg("rect", { x, y, width, height: TAG, rx: 4 }),
     svg("text", { x: x + 6, y: y + 14 }, words),
+    more,
   );
 }
 
@@ -68,7 +73,7 @@ function labelBox(desk, pane, lesion, box) {
       { class: "edge", "data-kind": "box", "data-view": view, "data-lesion": lesion, ...shape(place) },
       svg("title", {}, `lesion ${lesion}, ${isLinked(desk.labelling, lesion) ? "linked" : "in this view only"}`),
     ),
-    tag(lesion, place, false, pane.viewport.pane, {}),
+    tag(lesion, place, false, pane.viewport.pane),
     isHeld && desk.tool !== "link" ? handles(place, view) : null,
   );
 }
@@ -82,7 +87,7 @@ function modelBox(pane, finding) {
     { class: "model" },
     svg("rect", { class: "halo", ...shape(place) }),
     svg("rect", { class: "edge", "data-kind": "model", ...named, ...shape(place) }),
-    tag(words, place, true, pane.viewport.pane, { "data-kind": "accept", ...named }),
+    tag(words, place, true, pane.viewport.pane, { "data-kind": "accept", ...named }, svg("title", {}, "Accept")),
   );
 }
 

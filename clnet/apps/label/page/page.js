@@ -29,7 +29,7 @@ function drawSave() {
   const isSaved = pair.label !== null && !isDirty;
   byId("save").disabled = pair.pair_id === null || isSaved;
   byId("save").textContent = isSaved ? "Saved" : isEmpty ? "Save: no lesion" : "Save";
-  byId("save").classList.toggle("dirty", isDirty);
+  byId("save").classList.toggle("primary", isDirty);
 }
 
 async function fillStrategies() {

@@ -10,6 +10,9 @@ export class PairList {
     this.current = null;
     this.filter = "all";
     byId("search").addEventListener("input", () => this.draw());
+    byId("search").addEventListener("keydown", ({ key }) => {
+      if (key === "Enter" && this.shown.length) this.open(this.shown[0].pair_id);
+    });
     for (const button of document.querySelectorAll("#filters button")) {
       button.addEventListener("click", () => {
         this.filter = button.dataset.filter;

@@ -58,5 +58,8 @@ function hint(desk) {
   if (desk.tool === "link") {
     return desk.linkFrom ? "Click the box of the same lesion in the other view." : "Click a box, then its partner in the other view.";
   }
-  return desk.selected ? "Drag to move, handles to resize, L to link, Delete to delete." : "Drag on a view to draw a box.";
+  if (desk.selected) return "Drag to move, handles to resize, L to link, Delete to delete.";
+  const [finding] = desk.openFindings;
+  const accepting = finding ? ` Click the tag M${finding.lesion_id} to accept what the model found.` : "";
+  return `Drag on a view to draw a box.${accepting}`;
 }
