@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from label_client import Client
 from label_page import LabelPage, middle
+from label_realm import PASSWORD, start_realm
 from label_server import start_server
 from selenium.webdriver.common.actions.mouse_button import MouseButton
 from selenium.webdriver.common.keys import Keys
@@ -576,6 +577,78 @@ def test_a_label_that_cannot_be_sent_stays_and_the_page_says_why(page, target):
     assert [message for message in page.errors() if "ERR_INTERNET_DISCONNECTED" not in message] == []
     page.save()
     assert not page.one("#alert").is_displayed()
+
+
+# Who labels
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    """The targets on a server that wants to know who asks."""
+    folder = tmp_path_factory.mktemp("guarded")
+    images = folder / "images"
+    images.mkdir()
+    targets(images)
+    with start_realm() as settings, start_server(images, folder / "app", **settings) as address:
+        yield address
+
+
+def sign_in(page, name, password):
+    for field, words in (("username", name), ("password", password)):
+        entry = page.one(f"#sign-in input[name={field}]")
+        entry.clear()
+        entry.send_keys(words)
+    page.click("#sign-in .primary")
+
+
+@pytest.fixture
+def stranger(browser, guarded):
+    """A page that nobody has signed in to."""
+    page = LabelPage(browser, guarded)
+    page.load()
+    browser.execute_script("sessionStorage.clear()")
+    page.load()
+    page.wait(lambda: page.one("#sign-in").is_displayed(), "the box to sign in")
+    return page
+
+
+def test_a_guarded_server_shows_its_pairs_to_those_who_sign_in(stranger):
+    page = stranger
+    assert page.find("#pairs li") == []
+    sign_in(page, "anna", "wrong")
+    page.wait(lambda: "are name and password right?" in page.text("#sign-in-error"), "the refusal")
+    sign_in(page, "anna", PASSWORD)
+    page.settle()
+    draw_around_target(page, "cc")
+    page.save()
+    token = page.browser.execute_script("return sessionStorage.getItem('clnet-token')")
+    (pair,) = Client(page.address, token).get("/clnet/pairs")["pairs"]
+    assert pair["labelled"]
+    page.browser.refresh()
+    page.settle()
+    assert len(page.boxes()) == 1, "who has signed in stays so while the tab is open"
+
+
+def test_a_token_that_is_not_believed_is_asked_for_again(stranger):
+    page = stranger
+    page.click("#sign-in summary")
+    page.one("#sign-in input[name=token]").send_keys("nonsense", Keys.ENTER)
+    page.wait(lambda: page.text("#sign-in-error") == "Could not validate credentials", "the refusal")
+    sign_in(page, "anna", PASSWORD)
+    page.settle()
+    assert len(page.find("#pairs li")) == 1
+
+
+def test_who_may_look_but_not_label_is_told_so(stranger):
+    page = stranger
+    sign_in(page, "gast", PASSWORD)
+    page.settle()
+    left, top, *_ = page.pane("cc")
+    page.drag((left + 150, top + 90), (left + 190, top + 130))
+    page.press("s")
+    page.wait(lambda: page.one("#alert").is_displayed(), "the message")
+    assert page.text("#alert-words") == 'Role "monailabel-annotator" is required to perform this action'
+    assert page.one("#save").is_enabled(), "nothing was saved"
 
 
 # For everyone
