@@ -130,7 +130,7 @@ def test_a_pair_opens_with_the_models_boxes_and_the_link_between_them(page, link
         wanted = page.on_screen(view, views[view], lesion[view]["box"])
         assert shown[view, number] == pytest.approx(wanted, abs=1.5), "within the width of its line"
     words = [tag.text for tag in page.find(f"#overlay [data-kind=accept][data-finding='{number}']")]
-    assert words == [f"M{number} · {lesion[view]['score']:.2f}" for view in ("cc", "mlo")]
+    assert words == [f"M{number} {lesion[view]['score']:.2f}" for view in ("cc", "mlo")]
     start, end = page.ends(f"#overlay path[data-kind=model-link][data-finding='{number}']")
     cc, mlo = shown["cc", number], shown["mlo", number]
     assert start == pytest.approx([cc[2], (cc[1] + cc[3]) / 2], abs=1.5)
@@ -383,6 +383,15 @@ def test_a_box_that_is_linked_anew_leaves_its_old_partner_alone(page, target):
     assert set(label["mlo"]["lesion_ids"]) == {"1", "3"}
 
 
+def test_boxes_are_drawn_and_linked_without_a_pointer(page, target):
+    page.open(target)
+    page.press("b", "v", "b")
+    assert set(page.boxes()) == {("cc", "1"), ("mlo", "2")}
+    page.press("l", "j", Keys.ENTER)
+    assert set(page.boxes()) == {("cc", "1"), ("mlo", "1")}
+    assert len(page.links()) == 1
+
+
 def test_escape_gives_up_a_link_half_made(page, target):
     page.open(target)
     draw_around_targets(page)
@@ -616,7 +625,7 @@ def test_a_guarded_server_shows_its_pairs_to_those_who_sign_in(stranger):
     page = stranger
     assert page.find("#pairs li") == []
     sign_in(page, "anna", "wrong")
-    page.wait(lambda: "are name and password right?" in page.text("#sign-in-error"), "the refusal")
+    page.wait(lambda: "Are name and password right?" in page.text("#sign-in-error"), "the refusal")
     sign_in(page, "anna", PASSWORD)
     page.settle()
     draw_around_target(page, "cc")
@@ -671,7 +680,7 @@ def test_the_help_names_each_key(page, target):
     page.press("?")
     words = page.text("#help-keys")
     keys = {key.text for key in page.find("#help-keys kbd")}
-    assert {*"EJKLUAMSNPGFZICRWH", "Delete", "Esc", "Ctrl+Z", "/", "?"} <= keys
+    assert {*"BEJKLUAMSNPGVFZICRWH", "Delete", "Esc", "Ctrl+Z", "/", "?"} <= keys
     assert all(word in words for word in ("unlink", "next sample", "window and level", "accept all"))
     page.press(Keys.ESCAPE)
     assert not page.one("#help").is_displayed()

@@ -149,6 +149,10 @@ export class Desk extends EventTarget {
     this.edit(labels.withLink(this.undo.now, ends.cc, ends.mlo), { view, lesion: ends.cc });
   }
 
+  linkSelected() {
+    if (this.tool === "link" && this.selected) this.pickForLink(this.selected.view, this.selected.lesion);
+  }
+
   unlink(lesion = this.selected?.lesion) {
     if (lesion === undefined || !labels.isLinked(this.undo.now, lesion)) return;
     this.edit(labels.withoutLink(this.undo.now, lesion), { view: "cc", lesion });

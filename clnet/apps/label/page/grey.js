@@ -7,10 +7,9 @@ const WIDEST = 2;
 
 export class GreyWindow {
   constructor() {
-    this.views = { cc: { ...WHOLE }, mlo: { ...WHOLE } };
     this.together = true;
-    this.inverted = false;
     this.tables = new Map();
+    this.reset();
   }
 
   // Changes of a view's {level, width}; of both where they go together.
@@ -23,8 +22,8 @@ export class GreyWindow {
     }
   }
 
-  reset(view) {
-    this.set(view, WHOLE);
+  reset() {
+    this.views = { cc: { ...WHOLE }, mlo: { ...WHOLE } };
     this.inverted = false;
   }
 

@@ -2,9 +2,12 @@
 
 // Entries are [words, {key: act, …}, how the keys are written]; acts get the event.
 export function listenToKeys(sections, pointer) {
-  const acts = new Map(sections.flatMap(([, entries]) => entries.flatMap(([, keys]) => Object.entries(keys))));
+  const acts = new Map(
+    sections.flatMap(([, entries]) => entries.flatMap(([, keys]) => Object.entries(keys))),
+  );
   addEventListener("keydown", (event) => {
     if (document.querySelector("dialog[open]") || isTheirs(event)) return;
+    if (pointer.drag && event.key !== "Escape") return;
     if (event.key === " ") {
       event.preventDefault();
       pointer.holdSpace(true);
@@ -59,7 +62,11 @@ export function fillHelp(sections) {
           "dl",
           {},
           entries.map(([words, , written]) => [
-            html("dt", {}, written.map((key) => html("kbd", {}, key))),
+            html(
+              "dt",
+              {},
+              written.map((key) => html("kbd", {}, key)),
+            ),
             html("dd", {}, words),
           ]),
         ),

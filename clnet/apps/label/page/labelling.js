@@ -1,5 +1,5 @@
-// What an annotator says about a pair: for each view a Map from lesion id to box, null for a view that the pair
-// lacks. One id in both views is a link. Nothing here is changed in place, so that undo is to go back.
+// What an annotator says about a pair: for each view a Map from lesion id to box, or null where the pair has
+// no such view. One id in both views is a link. Nothing is changed in place, so that undo is to go back.
 
 import { clipped, isTiny, overlap } from "./boxes.js";
 

@@ -31,7 +31,9 @@ function link(panes, boxes, classes, attributes, words) {
     svg("path", { class: "halo", d }),
     svg("path", { class: "edge", ...attributes, d }),
     words ? chip(words, (start.x + end.x) / 2, (start.y + end.y) / 2) : null,
-    attributes["data-kind"] === "link" ? svg("path", { class: "grip", ...attributes, "data-kind": "link-grip", d }) : null,
+    attributes["data-kind"] === "link"
+      ? svg("path", { class: "grip", ...attributes, "data-kind": "link-grip", d })
+      : null,
   );
 }
 

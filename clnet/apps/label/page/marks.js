@@ -13,8 +13,8 @@ const ruler = document.createElement("canvas").getContext("2d");
 ruler.font = '600 12px system-ui, -apple-system, "Segoe UI", "Helvetica Neue", Arial, sans-serif';
 
 export function colourOf(lesion) {
-  const number = Number(lesion);
-  const place = Number.isInteger(number) ? number - 1 : [...lesion].reduce((sum, c) => sum + c.codePointAt(0), 0);
+  const letters = [...lesion].map((letter) => letter.codePointAt(0));
+  const place = Number.isInteger(Number(lesion)) ? lesion - 1 : letters.reduce((sum, code) => sum + code, 0);
   return `lesion-${((place % COLOURS) + COLOURS) % COLOURS}`;
 }
 
@@ -44,18 +44,20 @@ function tag(words, [left, top, , bottom], below, pane, attributes = {}, ...more
 function handles(box, view) {
   const [left, top, right, bottom] = box;
   const roomy = { across: right - left >= ROOM, down: bottom - top >= ROOM };
-  return GRIPS.filter((grip) => grip.length === 2 || (/[ns]/.test(grip) ? roomy.across : roomy.down)).map((grip) => {
-    const x = grip.includes("w") ? left : grip.includes("e") ? right : (left + right) / 2;
-    const y = grip.includes("n") ? top : grip.includes("s") ? bottom : (top + bottom) / 2;
-    return svg("rect", {
-      ...shape([x - HANDLE / 2, y - HANDLE / 2, x + HANDLE / 2, y + HANDLE / 2]),
-      class: `handle grip-${grip}`,
-      rx: 2,
-      "data-kind": "handle",
-      "data-view": view,
-      "data-grip": grip,
-    });
-  });
+  return GRIPS.filter((grip) => grip.length === 2 || (/[ns]/.test(grip) ? roomy.across : roomy.down)).map(
+    (grip) => {
+      const x = grip.includes("w") ? left : grip.includes("e") ? right : (left + right) / 2;
+      const y = grip.includes("n") ? top : grip.includes("s") ? bottom : (top + bottom) / 2;
+      return svg("rect", {
+        ...shape([x - HANDLE / 2, y - HANDLE / 2, x + HANDLE / 2, y + HANDLE / 2]),
+        class: `handle grip-${grip}`,
+        rx: 2,
+        "data-kind": "handle",
+        "data-view": view,
+        "data-grip": grip,
+      });
+    },
+  );
 }
 
 function labelBox(desk, pane, lesion, box) {
@@ -71,7 +73,11 @@ function labelBox(desk, pane, lesion, box) {
     svg(
       "rect",
       { class: "edge", "data-kind": "box", "data-view": view, "data-lesion": lesion, ...shape(place) },
-      svg("title", {}, `lesion ${lesion}, ${isLinked(desk.labelling, lesion) ? "linked" : "in this view only"}`),
+      svg(
+        "title",
+        {},
+        `lesion ${lesion}, ${isLinked(desk.labelling, lesion) ? "linked" : "in this view only"}`,
+      ),
     ),
     tag(lesion, place, false, pane.viewport.pane),
     isHeld && desk.tool !== "link" ? handles(place, view) : null,
@@ -80,18 +86,25 @@ function labelBox(desk, pane, lesion, box) {
 
 function modelBox(pane, finding) {
   const place = pane.viewport.boxToScreen(finding[pane.name].box);
-  const words = `M${finding.lesion_id} · ${scoreText(finding[pane.name].score)}`;
+  const words = `M${finding.lesion_id} ${scoreText(finding[pane.name].score)}`;
   const named = { "data-view": pane.name, "data-finding": finding.lesion_id };
   return svg(
     "g",
     { class: "model" },
     svg("rect", { class: "halo", ...shape(place) }),
     svg("rect", { class: "edge", "data-kind": "model", ...named, ...shape(place) }),
-    tag(words, place, true, pane.viewport.pane, { "data-kind": "accept", ...named }, svg("title", {}, "Accept")),
+    tag(
+      words,
+      place,
+      true,
+      pane.viewport.pane,
+      { "data-kind": "accept", ...named },
+      svg("title", {}, "Accept"),
+    ),
   );
 }
 
-// Small boxes lie upon large ones, and what is held upon all, so that each can be reached.
+// Small boxes lie on large ones and what is held lies on all, so that each can be reached.
 export function drawMarks(desk, pane) {
   if (pane.isEmpty) return [];
   const boxes = [...desk.labelling[pane.name]]

@@ -34,7 +34,9 @@ function drawSave() {
 
 async function fillStrategies() {
   const names = Object.keys((await server.info()).strategies ?? {});
-  byId("strategy").replaceChildren(...names.map((name) => html("option", { value: name }, name.replaceAll("_", " "))));
+  byId("strategy").replaceChildren(
+    ...names.map((name) => html("option", { value: name }, name.replaceAll("_", " "))),
+  );
   byId("strategy").value = names.find((name) => name.includes("disagree")) ?? names[0] ?? "";
   byId("next-sample").disabled = names.length === 0;
 }

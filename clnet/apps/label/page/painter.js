@@ -10,11 +10,13 @@ export class Painter {
     this.shades = null; // its ImageData, kept from frame to frame
   }
 
-  // level: {rows, columns, values}, the image in fewer or all of its pixels, or null; table: a pixel for each grey.
+  // level: {rows, columns, values}, the image in some or all of its pixels, or null; table: a pixel a grey.
   paint(viewport, level, table) {
     const density = window.devicePixelRatio;
     const { canvas, context } = this;
-    const [width, height] = [viewport.pane.width, viewport.pane.height].map((side) => Math.round(side * density));
+    const [width, height] = [viewport.pane.width, viewport.pane.height].map((side) =>
+      Math.round(side * density),
+    );
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
     context.fillStyle = "#000";
     context.fillRect(0, 0, width, height);

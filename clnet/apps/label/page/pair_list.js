@@ -97,7 +97,11 @@ export class PairList {
           title: [pair.pair_id, ...views.map((name) => `${name.toUpperCase()}: ${pair[name]}`)].join("\n"),
           onclick: () => this.open(pair.pair_id),
         },
-        html("span", { class: "mark", "aria-label": pair.labelled ? "labelled" : "not labelled" }, pair.labelled ? "✓" : ""),
+        html(
+          "span",
+          { class: "mark", "aria-label": pair.labelled ? "labelled" : "not labelled" },
+          pair.labelled ? "✓" : "",
+        ),
         html("span", { class: "pair-name" }, pair.pair_id),
         html("small", {}, [pair.laterality, alone].filter(Boolean).join(" · ")),
         html("small", { class: "file-name" }, pair.cc ?? pair.mlo),

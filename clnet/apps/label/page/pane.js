@@ -1,4 +1,4 @@
-// One view of the pair in its pane: the picture, which part of it is seen, and what is said where it is missing.
+// One view of the pair in its pane: the picture, which part of it is seen, or words where there is none.
 
 import { Painter } from "./painter.js";
 import { Pixels } from "./pixels.js";
@@ -77,7 +77,16 @@ export class Pane {
     const { scale, x, y, pane, image } = this.viewport;
     const level = this.pixels.forRows(image.rows * scale * window.devicePixelRatio);
     const table = grey.tableOf(this.name);
-    const wanted = [level?.rows, table.key, scale, x, y, pane.width, pane.height, window.devicePixelRatio].join(" ");
+    const wanted = [
+      level?.rows,
+      table.key,
+      scale,
+      x,
+      y,
+      pane.width,
+      pane.height,
+      window.devicePixelRatio,
+    ].join(" ");
     if (wanted === this.painted) return;
     this.painted = wanted;
     this.painter.paint(this.viewport, level, table.values);

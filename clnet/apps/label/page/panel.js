@@ -11,7 +11,11 @@ function refill(element, ...children) {
 }
 
 function button(words, label, focus, act) {
-  return html("button", { type: "button", "aria-label": label, title: label, "data-focus": focus, onclick: act }, words);
+  return html(
+    "button",
+    { type: "button", "aria-label": label, title: label, "data-focus": focus, onclick: act },
+    words,
+  );
 }
 
 function lesionEntry(desk, { lesion, cc, mlo }) {
@@ -32,7 +36,9 @@ function lesionEntry(desk, { lesion, cc, mlo }) {
       html("b", { class: "swatch" }, lesion),
       html("span", {}, where),
     ),
-    cc && mlo ? button("Unlink", `Unlink lesion ${lesion}`, `unlink ${lesion}`, () => desk.unlink(lesion)) : null,
+    cc && mlo
+      ? button("Unlink", `Unlink lesion ${lesion}`, `unlink ${lesion}`, () => desk.unlink(lesion))
+      : null,
     button("✕", `Delete lesion ${lesion}`, `delete ${lesion}`, () => desk.removeLesion(lesion)),
   );
 }
@@ -41,7 +47,8 @@ function findingEntry(desk, finding) {
   const id = finding.lesion_id;
   const views = VIEWS.filter((name) => finding[name]);
   const scores = views.map((name) => `${name.toUpperCase()} ${scoreText(finding[name].score)}`).join(" · ");
-  const link = views.length === 2 && finding.link_score !== null ? `link ${scoreText(finding.link_score)}` : "one view only";
+  const score = finding.link_score === null ? "" : ` ${scoreText(finding.link_score)}`;
+  const link = views.length === 2 ? `link${score}` : "one view only";
   const isDone = isCovered(desk.labelling, finding);
   return html(
     "li",
@@ -56,11 +63,13 @@ function findingEntry(desk, finding) {
 
 function modelWords(desk) {
   if (desk.pair.pair_id === null) return "";
-  if (desk.findingsError) return `The model found nothing out. ${desk.findingsError}`;
+  if (desk.findingsError) return `The model could not look here. ${desk.findingsError}`;
   if (!desk.findings) return "The model is looking …";
   if (!desk.findings.lesions.length) return "The model found nothing here.";
   const weaker = desk.findings.lesions.filter((finding) => finding.score < desk.leastScore).length;
-  return desk.showsModel && weaker ? `${plural(weaker, "weaker finding")} below ${scoreText(desk.leastScore)}` : "";
+  return desk.showsModel && weaker
+    ? `${plural(weaker, "weaker finding")} below ${scoreText(desk.leastScore)}`
+    : "";
 }
 
 export function drawPanel(desk) {
@@ -70,16 +79,24 @@ export function drawPanel(desk) {
   byId("lesions-count").textContent = lesions.length ? plural(lesions.length, "lesion") : "";
   byId("no-lesions").hidden = !isEmpty || savedEmpty;
   byId("saved-empty").hidden = !isEmpty || !savedEmpty;
-  refill(byId("lesions"), lesions.map((lesion) => lesionEntry(desk, lesion)));
+  refill(
+    byId("lesions"),
+    lesions.map((lesion) => lesionEntry(desk, lesion)),
+  );
 
-  refill(byId("findings"), desk.shownFindings.map((finding) => findingEntry(desk, finding)));
+  refill(
+    byId("findings"),
+    desk.shownFindings.map((finding) => findingEntry(desk, finding)),
+  );
   byId("model-name").textContent = desk.findings?.model ?? "";
   byId("model-words").textContent = modelWords(desk);
   byId("accept-all").disabled = desk.openFindings.length === 0;
   byId("notice").textContent = desk.findings?.notice ?? "";
 
   const warnings = VIEWS.flatMap((name) =>
-    (desk.pair.views[name]?.warnings ?? []).map((words) => html("li", {}, html("b", {}, name.toUpperCase()), ` ${words}`)),
+    (desk.pair.views[name]?.warnings ?? []).map((words) =>
+      html("li", {}, html("b", {}, name.toUpperCase()), ` ${words}`),
+    ),
   );
   byId("warnings-part").hidden = warnings.length === 0;
   byId("warnings").replaceChildren(...warnings);

@@ -1,9 +1,9 @@
-// The greys of one view in as many pixels as are shown: few at first, all of them once somebody looks closely.
+// The greys of one view in as many pixels as are shown: few at first, all of them at a close look.
 
 const STEPS = [1024, 2048]; // rows to ask for; where more are shown, the whole image
 
 export class Pixels {
-  // fetchRows(rows) promises {rows, columns, values}; arrived is called when greys have come, failed with an error.
+  // fetchRows(rows) promises {rows, columns, values}; arrived() and failed(error) say how that went.
   constructor(rows, fetchRows, arrived, failed) {
     this.rows = rows;
     this.fetchRows = fetchRows;

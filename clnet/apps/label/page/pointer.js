@@ -58,7 +58,9 @@ export class Pointer {
     const { kind, view, lesion, finding, grip } = event.target.closest("[data-kind]")?.dataset ?? {};
     if (kind === "accept") return this.clicking(() => this.desk.acceptNumber(finding));
     if (this.desk.tool === "link") {
-      return this.clicking(() => (kind === "box" ? this.desk.pickForLink(view, lesion) : this.desk.take("edit")));
+      return this.clicking(() =>
+        kind === "box" ? this.desk.pickForLink(view, lesion) : this.desk.take("edit"),
+      );
     }
     if (event.shiftKey) return this.drawing(pane, point);
     if (kind === "handle") return this.changing(pane, this.desk.selected.lesion, grip);
@@ -159,6 +161,7 @@ export class Pointer {
     const pane = this.stage.paneAt(point);
     if (!pane) return;
     event.preventDefault();
+    if (this.drag) return;
     this.stage.active = pane.name;
     const units = event.deltaY * (event.deltaMode === WheelEvent.DOM_DELTA_LINE ? LINE : 1);
     pane.viewport.zoomBy(Math.exp(-ZOOM * units), { x: point.x - pane.left, y: point.y - pane.top });

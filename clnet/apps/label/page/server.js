@@ -36,7 +36,10 @@ export class Server {
     const size = ["X-Rows", "X-Columns"].map((name) => Number(answer.headers.get(name)));
     const values = new Uint16Array(await answer.arrayBuffer());
     if (values.length !== size[0] * size[1]) {
-      throw new ServerError(200, `The ${view.toUpperCase()} view came with ${values.length} pixels, not ${size.join(" × ")}.`);
+      throw new ServerError(
+        200,
+        `The ${view.toUpperCase()} view came with ${values.length} pixels, not ${size.join(" × ")}.`,
+      );
     }
     return { rows: size[0], columns: size[1], values };
   }

@@ -40,7 +40,7 @@ export class Session {
 
   open(pairId) {
     return this.attempt(async () => {
-      if (!(await this.mayLeave())) return;
+      if (!(await this.mayLeave())) return this.nameInAddress(this.desk.pair.pair_id);
       this.leaving.abort();
       this.leaving = new AbortController();
       const { signal } = this.leaving;
@@ -50,7 +50,7 @@ export class Session {
       this.list.markOpen(pairId);
       byId("pair-title").textContent = pairId;
       document.title = `${pairId} · clnet label`;
-      history.replaceState(null, "", `#${encodeURIComponent(pairId)}`);
+      this.nameInAddress(pairId);
       say("");
       const pair = await this.server.pair(pairId, signal);
       byId("pair-side").textContent = SIDES[pair.laterality] ?? "";
@@ -58,6 +58,10 @@ export class Session {
       this.stage.open(pair, (view, rows) => this.server.pixels(pairId, view, rows, signal));
       await this.askModel(pairId, signal);
     });
+  }
+
+  nameInAddress(pairId) {
+    history.replaceState(null, "", `#${encodeURIComponent(pairId)}`);
   }
 
   // What the model finds comes later than the pair, and nobody waits for it.

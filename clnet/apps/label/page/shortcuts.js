@@ -1,7 +1,4 @@
-// Which key does what: [title, [[words, {key: act}, [how the keys are written]], …]] for each part of the help.
-
-import { VIEWS } from "./labelling.js";
-import { showActualPixels } from "./toolbar.js";
+// Which key does what, for each part of the help: [title, [[words, {key: act}, [the keys as written]], …]].
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
@@ -12,7 +9,10 @@ export function keyTable({ desk, stage, grey, session, pointer, nextSample }) {
   };
   const nudges = (prefix, step, resizing) =>
     Object.fromEntries(
-      Object.entries(ARROWS).map(([key, [dx, dy]]) => [prefix + key, () => desk.nudge(step * dx, step * dy, resizing)]),
+      Object.entries(ARROWS).map(([key, [dx, dy]]) => [
+        prefix + key,
+        () => desk.nudge(step * dx, step * dy, resizing),
+      ]),
     );
   const numbers = Object.fromEntries([..."123456789"].map((id) => [id, () => desk.acceptNumber(id)]));
   const zoom = (factor) => then(() => stage.activePane.viewport.zoomBy(factor));
@@ -30,11 +30,20 @@ export function keyTable({ desk, stage, grey, session, pointer, nextSample }) {
       [
         ["draw a box", {}, ["drag"]],
         ["draw over a box", {}, ["Shift+drag"]],
+        ["a box in the middle", { b: () => stage.drawInTheMiddle() }, ["B"]],
         ["edit", { e: () => desk.take("edit") }, ["E"]],
         ["next, previous box", { j: () => desk.selectNext(1), k: () => desk.selectNext(-1) }, ["J", "K"]],
-        ["move by a pixel, by ten", { ...nudges("", 1), ...nudges("shift+", 10) }, ["arrows", "Shift+arrows"]],
+        [
+          "move by a pixel, by ten",
+          { ...nudges("", 1), ...nudges("shift+", 10) },
+          ["arrows", "Shift+arrows"],
+        ],
         ["resize by a pixel", nudges("alt+", 1, true), ["Alt+arrows"]],
-        ["delete the box", { Delete: () => desk.removeSelected(), Backspace: () => desk.removeSelected() }, ["Delete"]],
+        [
+          "delete the box",
+          { Delete: () => desk.removeSelected(), Backspace: () => desk.removeSelected() },
+          ["Delete"],
+        ],
         ["undo, redo", { "ctrl+z": undo, "ctrl+shift+z": redo, "ctrl+y": redo }, ["Ctrl+Z", "Ctrl+Y"]],
         ["let go", { Escape: letGo }, ["Esc"]],
       ],
@@ -43,6 +52,7 @@ export function keyTable({ desk, stage, grey, session, pointer, nextSample }) {
       "Links and findings",
       [
         ["link: click two boxes", { l: () => desk.take("link") }, ["L"]],
+        ["link with the box chosen by J", { Enter: () => desk.linkSelected() }, ["L", "J", "Enter"]],
         ["unlink", { u: () => desk.unlink() }, ["U"]],
         ["accept a finding M1 … M9", numbers, ["1", "…", "9"]],
         ["accept all that are shown", { a: () => desk.accept(desk.openFindings) }, ["A"]],
@@ -65,12 +75,13 @@ export function keyTable({ desk, stage, grey, session, pointer, nextSample }) {
       [
         ["zoom at the pointer", { "+": zoom(1.25), "=": zoom(1.25), "-": zoom(0.8) }, ["wheel", "+", "−"]],
         ["move the picture", { h: () => desk.take("pan") }, ["Space", "H"]],
+        ["the other view", { v: () => stage.goToOtherView() }, ["V"]],
         ["whole images", { f: () => stage.fit() }, ["F"]],
-        ["pixel for pixel", { z: () => showActualPixels(stage, desk) }, ["Z"]],
+        ["pixel for pixel", { z: () => stage.showActualPixels() }, ["Z"]],
         ["window and level", {}, ["right drag"]],
         ["invert", { i: then(() => (grey.inverted = !grey.inverted)) }, ["I"]],
         ["both views or each its own", { c: then(() => grey.join(!grey.together, stage.active)) }, ["C"]],
-        ["all greys again", { r: then(() => VIEWS.forEach((view) => grey.reset(view))) }, ["R"]],
+        ["all greys again", { r: then(() => grey.reset()) }, ["R"]],
       ],
     ],
   ];

@@ -15,7 +15,7 @@ export function signIn(server, message) {
         if (token) server.keepToken(token.trim());
         else await server.fetchToken(username, password);
       } catch (refusal) {
-        error.textContent = `This did not work; are name and password right? The server says: ${refusal.message}`;
+        error.textContent = `Are name and password right? The server says: ${refusal.message}`;
         return;
       }
       form.reset();

@@ -1,7 +1,8 @@
 // The stage: both panes, and over them one drawing of boxes and links.
 
+import { between } from "./boxes.js";
 import { drawLinks } from "./links.js";
-import { VIEWS, lesionsOf } from "./labelling.js";
+import { VIEWS, lesionsOf, otherView } from "./labelling.js";
 import { drawMarks } from "./marks.js";
 import { Pane } from "./pane.js";
 
@@ -12,7 +13,9 @@ export class Stage {
     this.element = byId("stage");
     this.overlay = byId("overlay");
     this.panes = Object.fromEntries(VIEWS.map((name) => [name, new Pane(name, () => desk.changed())]));
-    this.layers = Object.fromEntries(VIEWS.map((name) => [name, svg("svg", { class: "layer", "data-view": name })]));
+    this.layers = Object.fromEntries(
+      VIEWS.map((name) => [name, svg("svg", { class: "layer", "data-view": name })]),
+    );
     this.links = svg("g", { class: "links" });
     this.overlay.append(this.links, this.layers.cc, this.layers.mlo);
     this.pointer = null; // {x, y} on the stage
@@ -62,6 +65,27 @@ export class Stage {
 
   fit() {
     for (const pane of Object.values(this.panes)) pane.viewport.fit();
+    this.desk.changed();
+  }
+
+  showActualPixels() {
+    const { viewport } = this.activePane;
+    viewport.zoomBy(1 / window.devicePixelRatio / viewport.scale);
+    this.desk.changed();
+  }
+
+  // Who works without a pointer begins with a box in the middle of what is seen.
+  drawInTheMiddle() {
+    const { name, viewport, isEmpty } = this.activePane;
+    if (isEmpty) return;
+    const { width, height } = viewport.pane;
+    const corner = (share) => viewport.toImage({ x: share * width, y: share * height });
+    const box = between(corner(0.45), corner(0.55), viewport.image);
+    if (box) this.desk.draw(name, box);
+  }
+
+  goToOtherView() {
+    this.active = otherView(this.active);
     this.desk.changed();
   }
 

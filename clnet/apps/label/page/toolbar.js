@@ -1,24 +1,22 @@
 // The controls above the stage: tools, undo, zoom, window and level, and which findings are shown.
 
-import { VIEWS } from "./labelling.js";
-
 const percentOf = (share) => `${Math.round(100 * share)} %`;
 
 export function makeToolbar(desk, stage, grey) {
+  const change = (act) => {
+    act();
+    desk.changed();
+  };
   const onClick = (id, act) => byId(id).addEventListener("click", act);
   for (const tool of ["edit", "pan", "link"]) onClick(`tool-${tool}`, () => desk.take(tool));
   onClick("undo", () => desk.step("undo"));
   onClick("redo", () => desk.step("redo"));
   onClick("fit", () => stage.fit());
-  onClick("actual", () => showActualPixels(stage, desk));
-  onClick("reset-grey", () => changeGrey(() => VIEWS.forEach((view) => grey.reset(view))));
+  onClick("actual", () => stage.showActualPixels());
+  onClick("reset-grey", () => change(() => grey.reset()));
   onClick("accept-all", () => desk.accept(desk.openFindings));
 
-  const changeGrey = (change) => {
-    change();
-    desk.changed();
-  };
-  const onInput = (id, act) => byId(id).addEventListener("input", (event) => changeGrey(() => act(event.target)));
+  const onInput = (id, act) => byId(id).addEventListener("input", (event) => change(() => act(event.target)));
   onInput("grey-width", ({ valueAsNumber }) => grey.set(stage.active, { width: valueAsNumber / 100 }));
   onInput("grey-level", ({ valueAsNumber }) => grey.set(stage.active, { level: valueAsNumber / 100 }));
   onInput("invert", ({ checked }) => (grey.inverted = checked));
@@ -47,16 +45,12 @@ export function makeToolbar(desk, stage, grey) {
   });
 }
 
-export function showActualPixels(stage, desk) {
-  const { viewport } = stage.activePane;
-  viewport.zoomBy(1 / window.devicePixelRatio / viewport.scale);
-  desk.changed();
-}
-
 function hint(desk) {
   if (desk.tool === "pan") return "Drag to move the picture.";
   if (desk.tool === "link") {
-    return desk.linkFrom ? "Click the box of the same lesion in the other view." : "Click a box, then its partner in the other view.";
+    return desk.linkFrom
+      ? "Click the box of the same lesion in the other view."
+      : "Click a box, then its partner in the other view.";
   }
   if (desk.selected) return "Drag to move, handles to resize, L to link, Delete to delete.";
   const [finding] = desk.openFindings;

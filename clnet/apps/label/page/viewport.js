@@ -1,4 +1,4 @@
-// Which part of an image a pane shows: on the screen = (in the image - origin) * scale, in CSS pixels of the pane.
+// Which part of an image a pane shows: on the screen = (in the image - origin) * scale, in pixels of a pane.
 
 const MARGIN = 8; // pixels left free around an image that fits
 const CLOSEST = 32; // screen pixels for a pixel of the image
