@@ -16,6 +16,7 @@ class Client:
             self.session.headers["Authorization"] = f"Bearer {token}"
 
     def ask(self, method, path, **more):
+        """Any request."""
         return self.session.request(method, f"{self.address}{path}", timeout=180, **more)
 
     def get(self, path, **params):
@@ -29,6 +30,7 @@ class Client:
         return self.ask("POST", f"/infer/{model}", params=query, files=fields)
 
     def put_label(self, pair_id, label):
+        """Save a label."""
         return self.ask("PUT", f"/clnet/pairs/{pair_id}/label", json=label)
 
     def pair_of(self, image):
@@ -37,6 +39,7 @@ class Client:
 
     @staticmethod
     def good(answer):
+        """Its JSON, if it is a good one."""
         assert answer.status_code == 200, f"{answer.status_code} {answer.text}"
         return answer.json()
 

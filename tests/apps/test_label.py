@@ -61,7 +61,7 @@ def labels(folder):
 
 @pytest.fixture(scope="module")
 def predicted(folder):
-    """What `clnet predict` says of the same files, pair by pair and by one thread, on which rounding depends."""
+    """What `clnet predict` says of the same files, pair by pair, by one thread: rounding depends on both."""
     output = folder / "predicted"
     torch.set_num_threads(1)
     settings = PredictSettings(device="cpu", workers=0, batch_size=1)
@@ -92,7 +92,9 @@ def test_the_datastore_lists_dicom_and_png_in_subfolders_too(client):
 def test_pairs_are_those_of_predict_and_png_pairs_by_their_names(client, predicted):
     listed = client.get("/clnet/pairs")
     summary = json.loads((predicted / "summary.json").read_text())
-    assert {pair["breast_id"] for pair in summary["analysed"]} <= {pair["pair_id"] for pair in listed["pairs"]}
+    assert {pair["breast_id"] for pair in summary["analysed"]} <= {
+        pair["pair_id"] for pair in listed["pairs"]
+    }
     one_view = next(pair for pair in listed["pairs"] if pair["cc"] == "00004_R_CC.dcm")
     assert one_view["mlo"] is None
     png = next(pair for pair in listed["pairs"] if pair["cc"] == "sub/case 7_R_CC.png")
@@ -207,14 +209,19 @@ def test_pixels_are_what_the_reader_reads(client, folder):
     half = pixels(client.ask("GET", f"/clnet/pairs/{pair}/cc/pixels?rows={grey.shape[0] // 2}"))
     by_hand = expected.reshape(grey.shape[0] // 2, 2, grey.shape[1] // 2, 2).mean((1, 3))
     assert np.abs(half - by_hand).max() <= 1
-    packed = client.ask("GET", f"/clnet/pairs/{pair}/cc/pixels", headers={"Accept-Encoding": "gzip"}, stream=True)
+    packed = client.ask(
+        "GET", f"/clnet/pairs/{pair}/cc/pixels", headers={"Accept-Encoding": "gzip"}, stream=True
+    )
     assert packed.headers["Content-Encoding"] == "gzip"
     assert np.array_equal(np.frombuffer(gzip.decompress(packed.raw.data), "<u2"), whole.ravel())
 
 
 def test_a_label_is_kept_for_both_images_and_seen_by_the_stock_endpoints(client, labels):
     pair = client.pair_of("00000_R_CC.dcm")
-    label = {"cc": {"boxes": [[10, 20, 30.5, 40]], "lesion_ids": ["a"]}, "mlo": {"boxes": [], "lesion_ids": []}}
+    label = {
+        "cc": {"boxes": [[10, 20, 30.5, 40]], "lesion_ids": ["a"]},
+        "mlo": {"boxes": [], "lesion_ids": []},
+    }
     saved = client.good(client.put_label(pair["pair_id"], label))
     assert saved["label"] == label
     assert client.get(f"/clnet/pairs/{pair['pair_id']}")["label"] == label
@@ -271,7 +278,13 @@ BAD = [
     ("POST", "/infer/other?image=00000_L_CC.dcm", {}, 404, "there is no model 'other'"),
     ("POST", "/infer/clnet?session_id=1", {}, 422, ""),
     ("POST", "/infer/clnet?image=00000_L_CC.dcm", {"files": {"params": (None, "{")}}, 422, "makes no sense"),
-    ("POST", "/infer/clnet?image=00000_L_CC.dcm", {"files": {"params": (None, "[1]")}}, 422, "makes no sense"),
+    (
+        "POST",
+        "/infer/clnet?image=00000_L_CC.dcm",
+        {"files": {"params": (None, "[1]")}},
+        422,
+        "makes no sense",
+    ),
     ("POST", "/infer/clnet?image=00000_L_CC.dcm&output=dicom_seg", {}, 422, "not supported"),
     ("POST", "/infer/clnet?image=00004_R_CC.dcm", {}, 422, "has no partner: the datastore has no MLO"),
     ("POST", "/infer/clnet?image=00005_R_MLO.dcm", {}, 422, "00005_R_MLO.dcm"),
@@ -283,13 +296,37 @@ BAD = [
     ("GET", "/datastore/image/info?image=nope", {}, 404, "there is no image"),
     ("GET", f"/datastore/label?label=00000_L_CC.dcm&tag={ETC}", {}, 422, "tag is"),
     ("GET", "/datastore/label?label=00000_L_CC.dcm&tag=final", {}, 404, ""),
-    ("PUT", f"/datastore/label?image=00000_L_CC.dcm&tag={ETC}", {"files": {"label": ("x.json", "{}")}}, 422, ""),
-    ("PUT", "/datastore/label?image=nope", {"files": {"label": ("x.json", '{"boxes": [], "lesion_ids": []}')}}, 404, ""),
-    ("PUT", "/datastore/label?image=00000_L_CC.dcm", {"files": {"label": ("x.nii", b"\x00")}}, 422, "a label is"),
+    (
+        "PUT",
+        f"/datastore/label?image=00000_L_CC.dcm&tag={ETC}",
+        {"files": {"label": ("x.json", "{}")}},
+        422,
+        "",
+    ),
+    (
+        "PUT",
+        "/datastore/label?image=nope",
+        {"files": {"label": ("x.json", '{"boxes": [], "lesion_ids": []}')}},
+        404,
+        "",
+    ),
+    (
+        "PUT",
+        "/datastore/label?image=00000_L_CC.dcm",
+        {"files": {"label": ("x.nii", b"\x00")}},
+        422,
+        "a label is",
+    ),
     ("DELETE", "/datastore/label?id=00000_L_CC.dcm&tag=final", {}, 404, "has no label"),
     ("DELETE", "/datastore/?id=nope", {}, 404, "there is no image"),
     ("PUT", "/datastore/?image=a", {"files": {"file": ("a.dcm", b"no image")}}, 422, "is refused"),
-    ("PUT", f"/datastore/?image={ETC}", {"files": {"file": ("a.dcm", FILM.read_bytes())}}, 422, "a plain name"),
+    (
+        "PUT",
+        f"/datastore/?image={ETC}",
+        {"files": {"file": ("a.dcm", FILM.read_bytes())}},
+        422,
+        "a plain name",
+    ),
     ("PUT", "/datastore/?image=a", {"files": {"file": ("a.exe", FILM.read_bytes())}}, 422, "a plain name"),
     ("PUT", "/datastore/image/info?image=nope", {"data": {"info": "{}"}}, 404, "there is no image"),
     ("PUT", "/datastore/image/info?image=00000_L_CC.dcm", {"data": {"info": "{"}}, 422, ""),
@@ -320,7 +357,9 @@ def test_bad_requests_get_a_clear_answer(client, folder, method, path, more, sta
     assert "root:" not in answer.text
 
 
-@pytest.mark.parametrize("path", ["/clnet/../app.py", "/clnet/%2e%2e/app.py", "/clnet/..%2fapp.py", "/static/../../app.py"])
+@pytest.mark.parametrize(
+    "path", ["/clnet/../app.py", "/clnet/%2e%2e/app.py", "/clnet/..%2fapp.py", "/static/../../app.py"]
+)
 def test_no_path_goes_up(client, path):
     request = requests.Request("GET", client.address).prepare()
     request.url = f"{client.address}{path}"  # as it stands: requests would tidy it up
@@ -382,7 +421,9 @@ def test_next_sample_offers_first_where_the_views_disagree_most(client):
     for pair in client.get("/clnet/pairs")["pairs"]:
         if pair["mlo"] and pair["cc"] != "00005_R_CC.dcm":
             lesions = client.get(f"/clnet/pairs/{pair['pair_id']}/findings", min_score=0)["lesions"]
-            scores = [[lesion[view]["score"] if lesion[view] else 0 for view in ("cc", "mlo")] for lesion in lesions]
+            scores = [
+                [lesion[view]["score"] if lesion[view] else 0 for view in ("cc", "mlo")] for lesion in lesions
+            ]
             gaps[pair["pair_id"]] = max([abs(cc - mlo) for cc, mlo in scores], default=0)
     first, second, *_ = sorted(gaps, key=gaps.get, reverse=True)
     for expected in (first, second):  # each pair once

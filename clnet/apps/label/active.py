@@ -68,7 +68,7 @@ class ScoreDisagreement(ScoringMethod):
         if missing_view(pair):  # nothing to disagree with
             return 0.0
         try:
-            _, _, findings = self.app.model.find(pair)
+            _, _, findings = self.app.model.find(self.app.fetched(pair))
         except ClnetError:  # what cannot be read cannot be annotated either
             return -1.0
         return disagreement(lesions_of(findings, min_score=0.0)) if len(findings.views) == 2 else 0.0

@@ -102,6 +102,12 @@ class ClnetLabelApp(MONAILabelApp):
                 self._looked = now, find_image_pairs(datastore, self.secondary_capture)
             return self._looked[1]
 
+    def fetched(self, pair: ImagePair) -> ImagePair:
+        """A pair whose files are here."""
+        for image in pair.images.values():
+            self.datastore().file_of(image)
+        return pair
+
     def unlabelled(self) -> list[ImagePair]:
         """The pairs without a label."""
         return [pair for pair in self.pairs() if label_of(self.datastore(), pair) is None]

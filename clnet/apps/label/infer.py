@@ -66,7 +66,7 @@ class InferPair(InferTask):
                 f"image {image!r} has no partner: the datastore has no {missing.upper()} of this breast; "
                 'params {"alone": true} asks for what the model sees in one view'
             )
-        model, loaded, findings = self.app.model.find(pair)
+        model, loaded, findings = self.app.model.find(self.app.fetched(pair))
         if view not in findings.views:
             raise RequestError(loaded.refused[pair.breast.pair.views[view].image])
         boxes = boxes_of_image(lesions_of(findings, params["min_score"]), pair, view)

@@ -76,7 +76,7 @@ def get_findings(
 ) -> dict[str, Any]:
     """The lesions of a pair, in pixels of the stored images, as `clnet predict` reports them."""
     app = app_instance()
-    model, _, findings = app.model.find(app.pairs()[pair_id])
+    model, _, findings = app.model.find(app.fetched(app.pairs()[pair_id]))
     return {"model": model.name, "notice": model.notice, "lesions": lesions_of(findings, min_score)}
 
 
@@ -88,10 +88,11 @@ def get_pixels(
     accept_encoding: Annotated[str, Header()] = "",
 ) -> Response:
     """Grey values as the reader gives them, little-endian uint16, row by row, at most so many rows."""
-    pair = app_instance().pairs()[pair_id]
+    app = app_instance()
+    pair = app.pairs()[pair_id]
     if view not in pair.images:
         raise NotThereError(f"pair {pair_id!r} has no {view} image")
-    pixels = torch.from_numpy(read_image(pair.breast.pair.views[view].image).pixels)
+    pixels = torch.from_numpy(read_image(app.datastore().file_of(pair.images[view])).pixels)
     low, high = pixels.min(), pixels.max()
     if rows is not None and rows < pixels.shape[0]:
         size = (rows, max(1, round(pixels.shape[1] * rows / pixels.shape[0])))

@@ -58,9 +58,9 @@ async def refuse_as_asked(request: Request, error: HTTPException) -> Response:
 def refuse_for_now(request: Request, error: requests.RequestException) -> Response:
     """Another server, of images or of logins, that does not answer as it should."""
     logger.warning("%s: %s", request.url.path, type(error).__name__)
-    status = error.response.status_code if error.response is not None else None
-    if status in (401, 403, 404):
-        return refusal(404, f"the other server that this needs says {status}")
+    if error.response is not None and error.response.status_code in (400, 401, 403, 404):
+        status = error.response.status_code
+        return refusal(status, f"the other server that this needs answers with status {status}")
     return refusal(503, f"the other server that this needs does not answer ({type(error).__name__})")
 
 

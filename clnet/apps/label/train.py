@@ -88,7 +88,7 @@ class TrainPair(TrainTask):
         """The labelled pairs, the breasts of a patient in one section, where they stay."""
         datastore = self.app.datastore()
         labels = ((pair, label_of(datastore, pair)) for pair in self.app.pairs(fresh=True))
-        pairs = [labelled_pair(pair, label) for pair, label in labels if label is not None]
+        pairs = [labelled_pair(self.app.fetched(pair), label) for pair, label in labels if label is not None]
         file = self.folder / "model" / "sections.json"
         known = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
         sections = sections_of(pairs, known)
