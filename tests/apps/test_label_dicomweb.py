@@ -11,6 +11,7 @@ import pytest
 import torch
 from label_client import Client, labels_of
 from label_server import start_orthanc, start_server
+from label_training import QUICK, finished, said, spoil, train
 
 from clnet.data.phantom.dataset import PhantomSettings, make_phantom
 from clnet.inference.findings import read_findings
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.skipif(
 def folder(tmp_path_factory):
     """A phantom; the images of one breast are two series of a view each, those of the others one series."""
     folder = tmp_path_factory.mktemp("dicomweb")
-    make_phantom(folder / "phantom", PhantomSettings(pairs=8, seed=7))
+    make_phantom(folder / "phantom", PhantomSettings(pairs=12, seed=3))
     for file in (folder / "phantom" / "images").glob("*.dcm"):
         image = pydicom.dcmread(file)
         if not file.name.startswith("00000_L"):
@@ -117,9 +118,9 @@ def test_labels_are_saved_and_offered_no_more(client, folder, uids):
     assert client.get("/datastore/")["completed"] == 2
     assert client.ask("GET", "/datastore/label", params={"label": mlo, "tag": "final"}).json() == label["mlo"]
     offered = {
-        client.good(client.ask("POST", "/activelearning/disagreement", json={}))["pair_id"] for _ in range(8)
+        client.good(client.ask("POST", "/activelearning/disagreement", json={}))["pair_id"] for _ in range(12)
     }
-    assert len(offered) == 7
+    assert len(offered) == 11
     assert pair not in offered
     assert client.good(client.ask("DELETE", f"/clnet/pairs/{pair}/label"))["label"] is None
 
@@ -148,3 +149,18 @@ def test_pixels_come_through(client, uids):
 def test_bad_requests_get_a_clear_answer(client, method, path, status):
     answer = client.ask(method, path)
     assert answer.status_code == status, answer.text
+
+
+def test_labels_of_the_server_train_a_model_that_is_then_used(client, folder, uids):
+    labels = labels_of(folder / "phantom" / "datalist.json")
+    name_of = {str(tags.SOPInstanceUID): name for name, tags in uids.items()}
+    pairs = client.get("/clnet/pairs")["pairs"]
+    for pair in pairs:
+        client.good(client.put_label(pair["pair_id"], labels[name_of[pair["cc"]]]))
+    spoil(folder / "app" / "model" / "clnet" / "models" / "model.pt")
+    before = client.good(client.infer(pairs[0]["cc"]))["model"]
+    train(client, **QUICK)
+    assert finished(client)["status"] == "DONE", said(client)
+    (outcome,) = client.get("/info/")["train_stats"]["clnet"]["trainings"]
+    assert outcome["taken"]
+    assert client.good(client.infer(pairs[0]["cc"]))["model"] != before

@@ -4,15 +4,13 @@ import json
 import shutil
 
 import pytest
-import torch
 from label_client import Client, labels_of
 from label_server import ROOT, start_server, wait_for
+from label_training import QUICK, finished, said, spoil, train
 from mlflow.tracking import MlflowClient
 
 from clnet.data.datalist import read_datalist
 from clnet.data.phantom.dataset import PhantomSettings, make_phantom
-
-QUICK = {"max_epochs": 4, "learning_rate": 0.003, "batch_size": 2}
 
 
 @pytest.fixture(scope="module")
@@ -21,10 +19,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("training")
     make_phantom(folder / "phantom", PhantomSettings(pairs=20, seed=3))
     shutil.copytree(ROOT / "bundle", folder / "bundle")
-    weights = folder / "bundle" / "models" / "model.pt"
-    state = torch.load(weights, weights_only=True)
-    state["decoder.heads.2.classify.weight"] *= -1
-    torch.save(state, weights)
+    spoil(folder / "bundle" / "models" / "model.pt")
     return folder
 
 
@@ -33,22 +28,6 @@ def client(folder):
     words = ("--conf", "bundle", folder / "bundle")
     with start_server(folder / "phantom" / "images", folder / "app", *words) as address:
         yield Client(address)
-
-
-def train(client, **params):
-    assert client.ask("POST", "/train/clnet", json=params).status_code == 200
-
-
-def finished(client):
-    def done():
-        task = client.get("/train/")
-        return task if task["status"] in ("DONE", "ERROR", "STOPPED") else None
-
-    return wait_for(done)
-
-
-def said(client):
-    return "\n".join(client.get("/train/").get("details", ()))
 
 
 def test_without_labels_of_two_patients_the_lack_is_told(client):

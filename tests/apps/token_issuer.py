@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 from cryptography.hazmat.primitives import hashes, hmac, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-PASSWORD = "correct horse"
+PASSWORD = "correct horse"  # noqa: S105  of nobody
 ROLES = {
     "reader": ["monailabel-user"],
     "annotator": ["monailabel-user", "monailabel-annotator"],
@@ -30,7 +30,7 @@ class Issuer:
         self.public_key = base64.b64encode(der).decode()
 
     def token(self, user, algorithm="RS256", expires_in=300):
-        """A token for a user; with the algorithm none, or with the public key as a shared secret, a forged one."""
+        """A token for a user; forged with the algorithm none, or HS256 by the public key as the secret."""
         claims = {
             "preferred_username": user,
             "realm_access": {"roles": ROLES[user]},
