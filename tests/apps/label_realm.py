@@ -1,5 +1,6 @@
 """A realm as MONAI Label asks one for public keys and tokens; Keycloak is the usual one."""
 
+import hmac
 import json
 import threading
 import time
@@ -15,23 +16,21 @@ PASSWORD = "correct horse"  # noqa: S105
 ROLES = {
     "anna": ["monailabel-user", "monailabel-annotator"],
     "gast": ["monailabel-user"],
+    "chef": ["monailabel-user", "monailabel-annotator", "monailabel-admin"],
 }
 
 
 @contextmanager
-def start_realm():
+def start_realm(key=None):
     """Gives the settings of a MONAI Label server that believes this realm."""
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    key = key or new_key()
 
     class Realm(BaseHTTPRequestHandler):
         def do_GET(self):
             if self.path.endswith("/openid-configuration"):
                 self.answer(200, {"token_endpoint": f"{address}/token"})
             else:
-                public = key.public_key().public_bytes(
-                    serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-                )
-                self.answer(200, {"public_key": b64encode(public).decode()})
+                self.answer(200, {"public_key": public_part(key)})
 
         def do_POST(self):
             form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
@@ -59,15 +58,33 @@ def start_realm():
             server.shutdown()
 
 
-def token(key, name):
-    """A JSON Web Token (RFC 7519) of an hour, signed with RS256."""
+def new_key():
+    """The secret of a realm."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def public_part(key):
+    """What a realm tells of its key."""
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    return b64encode(key.public_key().public_bytes(serialization.Encoding.DER, form)).decode()
+
+
+def token(key, name, algorithm="RS256", seconds=3600):
+    """A JSON Web Token (RFC 7519); those of other algorithms than RS256 are as a forger makes them."""
     claims = {
         "preferred_username": name,
         "realm_access": {"roles": ROLES[name]},
-        "exp": int(time.time()) + 3600,
+        "exp": int(time.time()) + seconds,
     }
-    parts = [_encoded(json.dumps(part).encode()) for part in ({"alg": "RS256", "typ": "JWT"}, claims)]
-    signature = key.sign(".".join(parts).encode(), padding.PKCS1v15(), hashes.SHA256())
+    parts = [_encoded(json.dumps(part).encode()) for part in ({"alg": algorithm, "typ": "JWT"}, claims)]
+    text = ".".join(parts).encode()
+    if algorithm == "none":
+        signature = b""
+    elif algorithm == "HS256":  # the public key, which all know, taken for a shared secret
+        secret = f"-----BEGIN PUBLIC KEY-----\n{public_part(key)}\n-----END PUBLIC KEY-----"
+        signature = hmac.digest(secret.encode(), text, "sha256")
+    else:
+        signature = key.sign(text, padding.PKCS1v15(), hashes.SHA256())
     return ".".join([*parts, _encoded(signature)])
 
 

@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 PYTHON = ROOT / ".venv-label" / "bin" / "python"
-PATIENCE = 180  # seconds
+PATIENCE = 300  # seconds
 
 
 @cache

@@ -434,6 +434,36 @@ def test_next_sample_offers_first_where_the_views_disagree_most(client):
     assert client.good(client.ask("POST", "/activelearning/random", json={}))["id"]
 
 
+def test_a_datalist_names_the_pairs_and_any_ending_may_be_an_image(folder):
+    code = """
+import json, sys
+from clnet.apps.label.datastore import StudyFolder
+from clnet.apps.label.pairs import find_image_pairs
+by_datalist, by_tags = (find_image_pairs(StudyFolder(path, ["*"])) for path in sys.argv[1:])
+print(json.dumps([{pair.pair_id: pair.images for pair in pairs} for pairs in (by_datalist, by_tags)]))
+"""
+    make_phantom(folder / "listed", PhantomSettings(pairs=4, seed=7))
+    plain = folder / "plain"
+    plain.mkdir()
+    for file in (folder / "listed" / "images").iterdir():
+        shutil.copy(file, plain / file.stem)
+    said = subprocess.run(
+        [PYTHON, "-c", code, folder / "listed", plain], capture_output=True, text=True, check=True
+    )
+    by_datalist, by_tags = json.loads(said.stdout.splitlines()[-1])
+    datalist = json.loads((folder / "listed" / "datalist.json").read_text())
+    pairs = [pair for section in ("training", "validation", "test") for pair in datalist[section]]
+    assert by_datalist == {
+        pair["pair_id"]: {view: pair[view]["image"] for view in ("cc", "mlo")} for pair in pairs
+    }
+    assert sorted(images["cc"] for images in by_tags.values()) == [
+        "00000_L_CC",
+        "00000_R_CC",
+        "00001_L_CC",
+        "00001_R_CC",
+    ]
+
+
 def test_usage_is_told(tmp_path):
     needs_venv()
     done = subprocess.run(

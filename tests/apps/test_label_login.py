@@ -2,8 +2,8 @@
 
 import pytest
 from label_client import Client
+from label_realm import PASSWORD, new_key, start_realm, token
 from label_server import start_server
-from token_issuer import PASSWORD, Issuer
 
 from clnet.data.phantom.dataset import PhantomSettings, make_phantom
 
@@ -11,18 +11,19 @@ LABEL = {"cc": {"boxes": [[10, 20, 30, 40]], "lesion_ids": ["1"]}, "mlo": {"boxe
 
 
 @pytest.fixture(scope="module")
-def issuer():
-    return Issuer()
+def key():
+    return new_key()
 
 
 @pytest.fixture(scope="module")
-def address(issuer, tmp_path_factory):
+def address(key, tmp_path_factory):
     folder = tmp_path_factory.mktemp("login")
     make_phantom(folder / "phantom", PhantomSettings(pairs=2, seed=7))
-    with issuer.serving() as realm:
-        settings = {"MONAI_LABEL_AUTH_ENABLE": "true", "MONAI_LABEL_AUTH_REALM_URI": realm}
-        with start_server(folder / "phantom" / "images", folder / "app", **settings) as address:
-            yield address
+    with (
+        start_realm(key) as settings,
+        start_server(folder / "phantom" / "images", folder / "app", **settings) as address,
+    ):
+        yield address
 
 
 def test_the_page_is_open_and_the_data_are_not(address):
@@ -38,17 +39,15 @@ def test_the_page_is_open_and_the_data_are_not(address):
 
 def test_a_password_gets_a_token_and_a_wrong_one_none(address):
     nobody = Client(address)
-    form = {"username": "reader", "password": PASSWORD}
-    token = nobody.good(nobody.ask("POST", "/auth/token", data=form))["access_token"]
-    assert len(Client(address, token).get("/clnet/pairs")["pairs"]) == 2
+    form = {"username": "gast", "password": PASSWORD}
+    given = nobody.good(nobody.ask("POST", "/auth/token", data=form))["access_token"]
+    assert len(Client(address, given).get("/clnet/pairs")["pairs"]) == 2
     wrong = nobody.ask("POST", "/auth/token", data={**form, "password": "wrong"})
     assert wrong.status_code == 401
 
 
-def test_roles_say_who_reads_annotates_and_trains(address, issuer):
-    reader, annotator, admin = (
-        Client(address, issuer.token(name)) for name in ("reader", "annotator", "admin")
-    )
+def test_roles_say_who_reads_annotates_and_trains(address, key):
+    reader, annotator, admin = (Client(address, token(key, name)) for name in ("gast", "anna", "chef"))
     pair = reader.get("/clnet/pairs")["pairs"][0]["pair_id"]
     assert reader.put_label(pair, LABEL).status_code == 403
     assert reader.ask("DELETE", f"/clnet/pairs/{pair}/label").status_code == 403
@@ -58,12 +57,12 @@ def test_roles_say_who_reads_annotates_and_trains(address, issuer):
 
 
 @pytest.mark.parametrize("kind", ["expired", "none", "HS256", "another key", "nonsense"])
-def test_a_token_that_is_not_valid_opens_nothing(address, issuer, kind):
-    token = {
-        "expired": lambda: issuer.token("admin", expires_in=-60),
-        "none": lambda: issuer.token("admin", "none"),
-        "HS256": lambda: issuer.token("admin", "HS256"),  # signed with the public key, which all know
-        "another key": lambda: Issuer().token("admin"),
+def test_a_token_that_is_not_valid_opens_nothing(address, key, kind):
+    forged = {
+        "expired": lambda: token(key, "chef", seconds=-60),
+        "none": lambda: token(key, "chef", "none"),
+        "HS256": lambda: token(key, "chef", "HS256"),
+        "another key": lambda: token(new_key(), "chef"),
         "nonsense": lambda: "a.b.c",
     }[kind]()
-    assert Client(address, token).ask("GET", "/clnet/pairs").status_code == 401
+    assert Client(address, forged).ask("GET", "/clnet/pairs").status_code == 401

@@ -20,6 +20,7 @@ def main() -> None:
     )
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--verbose", default="WARNING", help="INFO logs every request, with names of images")
     options, more = parser.parse_known_args()
     is_folder = not options.studies.startswith(("http://", "https://"))
     if is_folder and not Path(options.studies).is_dir():
@@ -35,7 +36,7 @@ def main() -> None:
     options.app.mkdir(parents=True, exist_ok=True)
     (options.app / "main.py").write_text(MAIN, encoding="utf-8")
     sys.argv = ["monailabel", "start_server", "--app", str(options.app), "--studies", options.studies]
-    sys.argv += ["--host", options.host, "--port", str(options.port)]
+    sys.argv += ["--host", options.host, "--port", str(options.port), "--verbose", options.verbose]
     sys.argv += ["--uvicorn_app", "clnet.apps.label.server:app", *more]
     sys.stdout.write(f"The page for pairs: {address}/clnet/\n")
     sys.stdout.flush()
