@@ -14,7 +14,7 @@ from selenium.webdriver.common.actions.mouse_button import MouseButton
 from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
 from selenium.webdriver.common.by import By
 
-PATIENCE = 30  # seconds
+PATIENCE = 120  # seconds; a first answer of the model may take long on a busy machine
 MARGIN = 8  # pixels that the page leaves free around an image that fits
 # Found and measured at once: the page may draw its marks anew at any time.
 PLACE = """const [found, ...more] = document.querySelectorAll(arguments[0]);
