@@ -19,7 +19,7 @@ from monailabel.utils.async_tasks.utils import processes
 from clnet.apps.label.active import DISAGREEMENT, OfferDisagreement, ScoreDisagreement
 from clnet.apps.label.datastore import StudyFolder
 from clnet.apps.label.dicomweb import StudyServer
-from clnet.apps.label.infer import InferPair
+from clnet.apps.label.infer import InferAll, InferPair
 from clnet.apps.label.labels import label_of
 from clnet.apps.label.model import CurrentModel
 from clnet.apps.label.pairs import ImagePair, ImagePairs, find_image_pairs
@@ -76,6 +76,10 @@ class ClnetLabelApp(MONAILabelApp):
     def init_infers(self) -> dict[str, InferTask]:
         """One model."""
         return {MODEL: InferPair(self)}
+
+    def init_batch_infer(self) -> InferAll:
+        """The same model on many images."""
+        return InferAll()
 
     def init_trainers(self) -> dict[str, TrainTask]:
         """One training."""

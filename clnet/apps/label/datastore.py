@@ -56,6 +56,10 @@ class StudyFolder(LocalDatastore):
             [item for item in found if isinstance(item, LeftOut)],
         )
 
+    def without_folder(self, words: str) -> str:
+        """Words in which files are named as images are."""
+        return words.replace(f"{self.folder}/", "")
+
     def image_id(self, file: Path) -> str:
         """The id of an image of the folder."""
         return file.relative_to(self.folder).as_posix()

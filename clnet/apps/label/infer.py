@@ -2,16 +2,19 @@
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from monailabel.interfaces.datastore import Datastore
+from monailabel.interfaces.tasks.batch_infer import BatchInferTask
 from monailabel.interfaces.tasks.infer_v2 import InferTask, InferType
 
 from clnet.apps.label.answer import boxes_of_image, lesions_of, slicer_markups
 from clnet.apps.label.pairs import ImagePair, missing_view
 from clnet.apps.label.refusals import RequestError
 from clnet.data.header import image_format
+from clnet.errors import ClnetError
 from clnet.inference.bundle import BundleModel
 from clnet.inference.findings import PairFindings
 from clnet.inference.lesions import find_lesions_of_pair
@@ -58,7 +61,8 @@ class InferPair(InferTask):
     def __call__(self, request: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """The file that was asked for, and the boxes of the image."""
         params = _checked(request)
-        image = self.app.datastore().known(request["image"])
+        datastore = self.app.datastore()
+        image = datastore.known(request["image"])
         pair = self.app.pairs().of_image(image)
         view, missing = pair.view_of(image), missing_view(pair)
         if missing and not params["alone"]:
@@ -70,7 +74,7 @@ class InferPair(InferTask):
         if view not in findings.views:
             raise RequestError(loaded.refused[pair.breast.pair.views[view].image])
         boxes = boxes_of_image(lesions_of(findings, params["min_score"]), pair, view)
-        markups = slicer_markups(boxes, self.app.datastore().spacing_of(image), model.name)
+        markups = slicer_markups(boxes, datastore.spacing_of(image), model.name)
         answer = {
             "model": model.name,
             "notice": model.notice,
@@ -81,12 +85,30 @@ class InferPair(InferTask):
             "laterality": pair.breast.pair.laterality,
             "partner": next((other for other in pair.images.values() if other != image), None),
             "boxes": boxes,
-            "warnings": [*pair.warnings[view], *loaded.refused.values()],
+            "warnings": [*pair.warnings[view], *map(datastore.without_folder, loaded.refused.values())],
             "markups": markups,
         }
         if params["report"]:
             return _report(params, pair, model, findings), answer
         return _written(markups), answer
+
+
+class InferAll(BatchInferTask):
+    """Runs many images, one after the other; an image that is refused does not stop the rest."""
+
+    def __call__(
+        self, request: Mapping[str, Any], datastore: Datastore, infer: Callable[..., dict[str, Any]]
+    ) -> dict[str, Any]:
+        """The boxes of each image, or the reason why there are none."""
+        answers = {}
+        for image in sorted(self.get_images(request, datastore)):
+            try:
+                result = infer({**request, "image": image}, datastore)
+                Path(result["file"]).unlink()
+                answers[image] = result["params"]
+            except ClnetError as error:
+                answers[image] = {"refused": datastore.without_folder(str(error))}
+        return answers
 
 
 def _checked(request: Mapping[str, Any]) -> dict[str, Any]:

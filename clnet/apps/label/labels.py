@@ -21,16 +21,14 @@ def label_of(datastore: StudyFolder, pair: ImagePair) -> dict[str, Any] | None:
 
 
 def labelled_pair(pair: ImagePair, label: Mapping[str, Any]) -> Pair:
-    """A pair with its marks; raises `PairError` if they make no sense."""
+    """The views of a pair that have a label, with their marks; raises `PairError` if they make no sense."""
 
     def view(name: str) -> View | None:
-        given = pair.breast.pair.views.get(name)
         part = label.get(name)
-        if given is None:
-            return None
         if part is None:
-            return View(given.image, size=pair.sizes[name])
-        return View(given.image, part["boxes"], tuple(part["lesion_ids"]), pair.sizes[name])
+            return None
+        image = pair.breast.pair.views[name].image
+        return View(image, part["boxes"], tuple(part["lesion_ids"]), pair.sizes[name])
 
     return Pair(pair.pair_id, pair.patient, pair.breast.pair.laterality, view("cc"), view("mlo"))
 
@@ -46,11 +44,12 @@ def save_pair_label(datastore: StudyFolder, pair: ImagePair, label: Any, info: d
     """
     _check_form(label, pair)
     checked = labelled_pair(pair, label)
-    for name, view in checked.views.items():
-        if label.get(name) is not None:
-            datastore.save_view_label(pair.images[name], view.boxes.tolist(), view.lesion_ids, dict(info))
-        elif datastore.view_label(pair.images[name]) is not None:
-            datastore.remove_label(pair.images[name], "final")
+    for name, image in pair.images.items():
+        view = checked.views.get(name)
+        if view is not None:
+            datastore.save_view_label(image, view.boxes.tolist(), view.lesion_ids, dict(info))
+        elif datastore.view_label(image) is not None:
+            datastore.remove_label(image, "final")
 
 
 def remove_pair_label(datastore: StudyFolder, pair: ImagePair) -> None:

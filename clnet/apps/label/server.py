@@ -6,7 +6,6 @@ is told what is wrong with it, by a status of 4xx and words that hold no path of
 
 import logging
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import requests
@@ -29,9 +28,8 @@ app.include_router(router)
 
 def refusal(status: int, words: str) -> JSONResponse:
     """An answer that says what is wrong, with files named as in the datastore."""
-    for folder in (app_instance().datastore().folder, Path(settings.MONAI_LABEL_APP_DIR)):
-        words = words.replace(f"{folder}/", "")
-    return JSONResponse({"detail": words}, status)
+    words = words.replace(f"{settings.MONAI_LABEL_APP_DIR}/", "")
+    return JSONResponse({"detail": app_instance().datastore().without_folder(words)}, status)
 
 
 @app.exception_handler(ClnetError)
