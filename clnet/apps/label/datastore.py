@@ -49,8 +49,9 @@ class StudyFolder(LocalDatastore):
 
     def look(self) -> tuple[list[ImageHeader], list[LeftOut]]:
         """The headers of all images, and the files that cannot be read, as they are now."""
-        self.refresh()
-        found = [self._header_of(image) for image in self.list_images()]
+        with self._one_at_a_time:
+            self.refresh()
+            found = [self._header_of(image) for image in self.list_images()]
         return (
             [item for item in found if isinstance(item, ImageHeader)],
             [item for item in found if isinstance(item, LeftOut)],
@@ -78,7 +79,9 @@ class StudyFolder(LocalDatastore):
 
     def known(self, image_id: Any) -> str:
         """The id itself, if there is such an image."""
-        if not isinstance(image_id, str) or image_id not in self._datastore.objects:
+        with self._one_at_a_time:  # while the list is read anew, it is empty for a moment
+            is_there = isinstance(image_id, str) and image_id in self._datastore.objects
+        if not is_there:
             said = repr(image_id)[:80] if not Path(str(image_id)).is_absolute() else "that path"
             raise NotThereError(f"there is no image {said}; GET /datastore/?output=all lists the images")
         return image_id
@@ -89,7 +92,8 @@ class StudyFolder(LocalDatastore):
 
     def get_image_info(self, image_id: str) -> dict[str, Any]:
         """What is known of an image."""
-        return super().get_image_info(self.known(image_id))
+        with self._one_at_a_time:
+            return super().get_image_info(self.known(image_id))
 
     def add_image(self, image_id: str, image_filename: str, image_info: dict[str, Any]) -> str:
         """Take an image that a client sends, if it is one that clnet reads."""
@@ -136,10 +140,11 @@ class StudyFolder(LocalDatastore):
 
     def view_label(self, image_id: str) -> dict[str, Any] | None:
         """The final label of an image, see `save_view_label`; None without."""
-        image_id = self.known(image_id)
-        if FINAL not in self._datastore.objects[image_id].labels:
-            return None
-        return read_view_label(Path(super().get_label_uri(image_id, FINAL)))
+        with self._one_at_a_time:
+            image_id = self.known(image_id)
+            if FINAL not in self._datastore.objects[image_id].labels:
+                return None
+            return read_view_label(Path(super().get_label_uri(image_id, FINAL)))
 
     def save_view_label(self, image_id: str, boxes: Any, lesion_ids: Any, info: dict[str, Any]) -> None:
         """Save the boxes of an image and the lesion of each as its final label."""
@@ -252,7 +257,7 @@ def read_view_label(file: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RequestError(
             'a label is JSON: {"boxes": [[x_min, y_min, x_max, y_max], …], "lesion_ids": ["1", …]}; '
-            f"this is none ({type(error).__name__})"
+            f"{file.name} is none ({type(error).__name__})"
         ) from error
     return {"boxes": content["boxes"], "lesion_ids": content["lesion_ids"]}
 
