@@ -17,6 +17,7 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 PYTHON = ROOT / ".venv-label" / "bin" / "python"
 PATIENCE = 300  # seconds
+NO_SCORING = {"MONAI_LABEL_AUTO_UPDATE_SCORING": "false"}  # which would keep a core busy at first
 
 
 @cache

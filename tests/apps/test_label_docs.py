@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 from label_client import Client
-from label_server import PYTHON, ROOT, free_port, needs_venv, running
+from label_server import NO_SCORING, PYTHON, ROOT, free_port, needs_venv, running
 from test_docs import commands
 
 PAGE = "docs/label.md"
@@ -29,7 +29,7 @@ def address(folder):
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     start = [ROOT / "scripts" / "label", "--port", port]
-    with running(start, folder / "server.txt", f"{address}/clnet/", cwd=folder):
+    with running(start, folder / "server.txt", f"{address}/clnet/", NO_SCORING, cwd=folder):
         yield address
 
 

@@ -3,7 +3,7 @@
 import pytest
 from label_client import Client
 from label_realm import PASSWORD, new_key, start_realm, token
-from label_server import start_server
+from label_server import NO_SCORING, start_server
 
 from clnet.data.phantom.dataset import PhantomSettings, make_phantom
 
@@ -21,7 +21,7 @@ def address(key, tmp_path_factory):
     make_phantom(folder / "phantom", PhantomSettings(pairs=2, seed=7))
     with (
         start_realm(key) as settings,
-        start_server(folder / "phantom" / "images", folder / "app", **settings) as address,
+        start_server(folder / "phantom" / "images", folder / "app", **settings, **NO_SCORING) as address,
     ):
         yield address
 

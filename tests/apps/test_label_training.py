@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 from label_client import Client, labels_of
-from label_server import ROOT, start_server, wait_for
+from label_server import NO_SCORING, ROOT, start_server, wait_for
 from label_training import QUICK, finished, said, spoil, train
 from mlflow.tracking import MlflowClient
 
@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def client(folder):
     words = ("--conf", "bundle", folder / "bundle")
-    with start_server(folder / "phantom" / "images", folder / "app", *words) as address:
+    with start_server(folder / "phantom" / "images", folder / "app", *words, **NO_SCORING) as address:
         yield Client(address)
 
 
