@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-# Pages whose commands have tests of their own: docs/datasets.md, docs/evaluation.md,
+# Pages whose commands have tests of their own: docs/datasets.md, docs/evaluation.md, docs/label.md,
 # docs/training.md, bundle/docs/README.md.
 PAGES = ["README.md", "CONTRIBUTING.md", "docs/phantom.md", "docs/data.md", "docs/deployment.md"]
 # What runs these tests, or needs the network to set up; CI runs them as they are, and the commands of
 # ./scripts/deploy in tests/apps/test_deploy.py.
-SET_UP = ("./scripts/demo", "./scripts/test", "./scripts/test_deploy", "./scripts/deploy")
+TESTS = ("./scripts/test", "./scripts/test_deploy", "./scripts/test_label")
+SET_UP = ("./scripts/demo", "./scripts/deploy", *TESTS)
 
 
 def commands(page):
@@ -62,7 +63,10 @@ def test_every_command_of_the_pages_runs(checkout):
     [
         *PAGES,
         "CHANGELOG.md",
-        *(f"docs/{name}.md" for name in ("network", "evaluation", "datasets", "training", "performance")),
+        *(
+            f"docs/{name}.md"
+            for name in ("network", "evaluation", "datasets", "label", "training", "performance")
+        ),
     ],
 )
 def test_links_and_pictures_of_a_page_are_there(page):

@@ -130,7 +130,11 @@ def image_format(file: Path) -> Format:
 
 def dicom_header(file: Path) -> ImageHeader:
     """Read and judge the tags of a DICOM file."""
-    dataset = pydicom.dcmread(file, stop_before_pixels=True, specific_tags=_KEYWORDS)
+    return header_of_tags(pydicom.dcmread(file, stop_before_pixels=True, specific_tags=_KEYWORDS), file)
+
+
+def header_of_tags(dataset: Dataset, file: Path) -> ImageHeader:
+    """Judge the tags of a DICOM object; `file` is where it is, or will be."""
     modality = text_of(dataset, "Modality")
     if not dataset.get("Rows") or not dataset.get("Columns"):
         raise NotAnImageError(

@@ -74,7 +74,7 @@ def find_breasts(path: str | Path, secondary_capture: bool = False, workers: int
     found = scan(path, workers)
     selection = choose_pairs(found.headers, secondary_capture)
     root = path if path.is_dir() else path.parent
-    breasts = [_breast_of_study(pair) for pair in selection.pairs]
+    breasts = [breast_of_study(pair) for pair in selection.pairs]
     return Task(root, breasts, found.refused, selection.left_out)
 
 
@@ -89,25 +89,32 @@ def source_key(breast: Breast) -> str:
     return json.dumps(facts)
 
 
-def _breast_of_study(chosen: ChosenPair) -> Breast:
+def breast_of_study(chosen: ChosenPair) -> Breast:
+    """The breast whose views were chosen among the images of a study."""
+
     def view(header: ImageHeader | None) -> View | None:
         return View(header.file) if header else None
 
-    breast_id = _digest(f"{chosen.study_uid} {chosen.laterality}")
+    breast_id = digest(f"{chosen.study_uid} {chosen.laterality}")
     pair = Pair(breast_id, breast_id, chosen.laterality, view(chosen.cc), view(chosen.mlo))
     return Breast(breast_id, pair, chosen.warnings)
 
 
+def breast_of_pair(pair: Pair) -> Breast:
+    """The breast of a pair of a datalist, its marks left out."""
+    breast_id = digest(pair.pair_id)
+    views = {name: View(view.image) for name, view in pair.views.items()}
+    return Breast(
+        breast_id, Pair(pair.pair_id, breast_id, pair.laterality, views.get("cc"), views.get("mlo"))
+    )
+
+
 def _task_of_datalist(path: Path) -> Task:
-    datalist = read_datalist(path)
-    breasts = []
-    for pair in (pair for pairs in datalist.sections.values() for pair in pairs):
-        breast_id = _digest(pair.pair_id)
-        views = {name: View(view.image) for name, view in pair.views.items()}
-        unmarked = Pair(pair.pair_id, breast_id, pair.laterality, views.get("cc"), views.get("mlo"))
-        breasts.append(Breast(breast_id, unmarked))
+    sections = read_datalist(path).sections.values()
+    breasts = [breast_of_pair(pair) for pairs in sections for pair in pairs]
     return Task(path if path.is_dir() else path.parent, breasts)
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """A name that tells nothing: 12 hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]

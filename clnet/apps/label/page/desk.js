@@ -1,0 +1,185 @@
+// The pair that lies on the desk: its label, what the model found, what is held, and the tool in hand.
+
+import { moved, resized } from "./boxes.js";
+import * as labels from "./labelling.js";
+import { Undo } from "./undo.js";
+
+const NO_PAIR = { pair_id: null, laterality: "", views: { cc: null, mlo: null }, label: null };
+const USUAL_SCORE = 0.3; // from which findings are shown, as in the reports of `clnet predict`
+
+export class Desk extends EventTarget {
+  constructor() {
+    super();
+    this.showsModel = true;
+    this.leastScore = USUAL_SCORE;
+    this.tool = "edit"; // or "pan", "link"
+    this.put(NO_PAIR);
+  }
+
+  dropHeld() {
+    this.selected = null; // {view, lesion}: a box
+    this.linkFrom = null; // {view, lesion}: the first of two boxes to link
+    this.preview = null; // the labelling that a drag would make
+  }
+
+  // Tells all who draw that something is different, once for each frame.
+  changed() {
+    this.frame ??= requestAnimationFrame(() => {
+      this.frame = null;
+      this.dispatchEvent(new Event("change"));
+    });
+  }
+
+  put(pair) {
+    this.pair = pair; // as the server tells it
+    this.undo = new Undo(labels.fromJson(pair.label, pair.views));
+    this.findings = null; // {model, notice, lesions}; null while the model looks, or if it failed
+    this.findingsError = null;
+    this.tool = this.tool === "link" ? "edit" : this.tool;
+    this.dropHeld();
+    this.changed();
+  }
+
+  clear() {
+    this.put(NO_PAIR);
+  }
+
+  get labelling() {
+    return this.preview ?? this.undo.now;
+  }
+
+  get isDirty() {
+    return this.undo.isDirty;
+  }
+
+  get shownFindings() {
+    if (!this.showsModel) return [];
+    return (this.findings?.lesions ?? []).filter((finding) => finding.score >= this.leastScore);
+  }
+
+  // What the model found and the label does not say.
+  get openFindings() {
+    return this.shownFindings.filter((finding) => !labels.isCovered(this.labelling, finding));
+  }
+
+  take(tool) {
+    this.tool = tool;
+    this.linkFrom = tool === "link" ? this.selected : null;
+    this.changed();
+  }
+
+  select(view, lesion) {
+    this.selected = view ? { view, lesion } : null;
+    this.changed();
+  }
+
+  selectNext(step) {
+    const boxes = labels.VIEWS.flatMap((view) =>
+      [...(this.labelling[view]?.keys() ?? [])].map((lesion) => ({ view, lesion })),
+    );
+    if (!boxes.length) return;
+    const at = boxes.findIndex((box) => this.isSelected(box.view, box.lesion));
+    const next = at < 0 ? (step > 0 ? 0 : boxes.length - 1) : (at + step + boxes.length) % boxes.length;
+    this.select(boxes[next].view, boxes[next].lesion);
+  }
+
+  isSelected(view, lesion) {
+    return this.selected?.view === view && this.selected.lesion === lesion;
+  }
+
+  // What is on the desk from now on, for undo to come back from.
+  edit(labelling, selected = this.selected) {
+    this.preview = null;
+    this.undo.go(labelling);
+    this.holdOnly(selected);
+  }
+
+  step(direction) {
+    this.preview = null;
+    this.undo[direction]();
+    this.holdOnly(this.selected);
+  }
+
+  holdOnly(selected) {
+    const isThere = selected && this.labelling[selected.view]?.has(selected.lesion);
+    this.selected = isThere ? selected : null;
+    this.linkFrom = null;
+    if (this.tool === "link") this.tool = "edit";
+    this.changed();
+  }
+
+  show(labelling) {
+    this.preview = labelling;
+    this.changed();
+  }
+
+  draw(view, box) {
+    const lesion = labels.freeLesion(this.undo.now);
+    this.edit(labels.withBox(this.undo.now, view, lesion, box), { view, lesion });
+  }
+
+  removeSelected() {
+    if (!this.selected) return;
+    this.edit(labels.withoutBox(this.undo.now, this.selected.view, this.selected.lesion));
+  }
+
+  removeLesion(lesion) {
+    this.edit(labels.withoutLesion(this.undo.now, lesion));
+  }
+
+  // The held box moved by pixels, or its lower right corner.
+  nudge(dx, dy, resizing) {
+    if (!this.selected) return;
+    const { view, lesion } = this.selected;
+    const box = this.undo.now[view].get(lesion);
+    const size = this.pair.views[view];
+    const next = resizing ? resized(box, "se", dx, dy, size) : moved(box, dx, dy, size);
+    this.edit(labels.withBox(this.undo.now, view, lesion, next));
+  }
+
+  // A box that is to be linked: the first, or the second in the other view.
+  pickForLink(view, lesion) {
+    if (this.linkFrom === null || this.linkFrom.view === view) {
+      this.linkFrom = { view, lesion };
+      this.selected = this.linkFrom;
+      this.changed();
+      return;
+    }
+    const ends = { [view]: lesion, [this.linkFrom.view]: this.linkFrom.lesion };
+    this.edit(labels.withLink(this.undo.now, ends.cc, ends.mlo), { view, lesion: ends.cc });
+  }
+
+  linkSelected() {
+    if (this.tool === "link" && this.selected) this.pickForLink(this.selected.view, this.selected.lesion);
+  }
+
+  unlink(lesion = this.selected?.lesion) {
+    if (lesion === undefined || !labels.isLinked(this.undo.now, lesion)) return;
+    this.edit(labels.withoutLink(this.undo.now, lesion), { view: "cc", lesion });
+  }
+
+  accept(findings) {
+    const next = findings.reduce(
+      (labelling, finding) => labels.withFinding(labelling, finding, this.pair.views),
+      this.undo.now,
+    );
+    this.edit(next);
+  }
+
+  acceptNumber(id) {
+    this.accept(this.openFindings.filter((finding) => finding.lesion_id === id));
+  }
+
+  markSaved(labelling) {
+    this.undo.saved = labelling;
+    this.pair = { ...this.pair, label: labels.toJson(labelling) };
+    this.changed();
+  }
+
+  markRemoved() {
+    this.pair = { ...this.pair, label: null };
+    this.undo = new Undo(labels.fromJson(null, this.pair.views));
+    this.dropHeld();
+    this.changed();
+  }
+}

@@ -1,0 +1,1 @@
+../../../evaluation/report_page/elements.js

@@ -1,0 +1,26 @@
+// The box that opens where the server wants to know who asks: name and password, or a token.
+
+export function signIn(server, message) {
+  const dialog = byId("sign-in");
+  const form = dialog.querySelector("form");
+  const error = byId("sign-in-error");
+  error.textContent = message;
+  dialog.oncancel = (event) => event.preventDefault(); // without it there is nothing to see
+  dialog.showModal();
+  return new Promise((signedIn) => {
+    form.onsubmit = async (event) => {
+      event.preventDefault();
+      const { username, password, token } = Object.fromEntries(new FormData(form));
+      try {
+        if (token) server.keepToken(token.trim());
+        else await server.fetchToken(username, password);
+      } catch (refusal) {
+        error.textContent = `Are name and password right? The server says: ${refusal.message}`;
+        return;
+      }
+      form.reset();
+      dialog.close();
+      signedIn();
+    };
+  });
+}

@@ -1,0 +1,32 @@
+"""Training over HTTP: a model that has much to learn, and how to wait for what it learns."""
+
+import torch
+from label_server import wait_for
+
+QUICK = {"max_epochs": 4, "learning_rate": 0.003, "batch_size": 2}
+
+
+def spoil(weights):
+    """Turn the ranking of the detections round: the surest becomes the least sure."""
+    state = torch.load(weights, weights_only=True)
+    state["decoder.heads.2.classify.weight"] *= -1
+    torch.save(state, weights)
+
+
+def train(client, **params):
+    assert client.ask("POST", "/train/clnet", json=params).status_code == 200
+
+
+def finished(client):
+    """The task, when it is over."""
+
+    def over():
+        task = client.get("/train/")
+        return task if task["status"] in ("DONE", "ERROR", "STOPPED") else None
+
+    return wait_for(over, seconds=400)
+
+
+def said(client):
+    """The last lines of a training."""
+    return "\n".join(client.get("/train/").get("details", ()))
