@@ -161,7 +161,6 @@ def train_missing(options: argparse.Namespace, runs_folder: Path) -> list[str]:
 
 def main(words: Sequence[str]) -> None:
     """Train what is missing, then write the page."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ablation: ended; the same command goes on"))
     options = options_of(words)
     runs_folder = options.docs / "evidence" / "runs"
     failed = [] if options.page else train_missing(options, runs_folder)
@@ -176,4 +175,5 @@ def main(words: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ablation: ended; the same command goes on"))
     main(sys.argv[1:])

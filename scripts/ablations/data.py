@@ -13,7 +13,7 @@ from clnet.data.phantom import PhantomSettings, make_phantom
 
 
 def with_view(datalist: Datalist, view: str) -> Datalist:
-    """The same pairs with one view each; the other is missing."""
+    """The pairs that have that view, without the other."""
 
     def one_view(pair: Pair) -> Pair:
         missing = {name: None for name in pair.views if name != view}
@@ -21,7 +21,10 @@ def with_view(datalist: Datalist, view: str) -> Datalist:
 
     return Datalist(
         f"{datalist.name}, {view} alone",
-        {name: tuple(map(one_view, pairs)) for name, pairs in datalist.sections.items()},
+        {
+            name: tuple(one_view(pair) for pair in pairs if view in pair.views)
+            for name, pairs in datalist.sections.items()
+        },
     )
 
 

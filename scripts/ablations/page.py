@@ -6,6 +6,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from ablations.figure import draw
 from ablations.numbers import Numbers
 from ablations.tables import PAPER_RATES, REFERENCE, TABLES, Row, Table
 from ablations.words import AFTER, BEFORE, FINDINGS
@@ -32,6 +33,7 @@ def evidence(numbers: Numbers, epochs: int, command: str) -> dict[str, Any]:
                     {
                         "setting": row.setting,
                         "labels": row.labels,
+                        "words": row.words,
                         "view": row.view,
                         "paper": dict(zip(PAPER_RATES, row.paper, strict=False)) or None,
                         "numbers": numbers.row(table, row),
@@ -80,10 +82,13 @@ def order(numbers: Numbers, table: Table) -> list[dict[str, Any]]:
     return compared
 
 
-def page(content: Mapping[str, Any]) -> str:
+def page(content: Mapping[str, Any], has_picture: bool) -> str:
     """The Markdown."""
     pairs = content["runs"][0]["pairs"] if content["runs"] else {}
-    parts = [BEFORE.format(**content, training=pairs.get("training", 0), test=pairs.get("test", 0))]
+    parts = ["# Evidence"]
+    if has_picture:
+        parts.append("![Recall at 0.25 false positives per image of every row](images/evidence.png)")
+    parts.append(BEFORE.format(**content, training=pairs.get("training", 0), test=pairs.get("test", 0)))
     for name, table in TABLES.items():
         parts += _part(name, table, content["tables"][name])
     parts.append(AFTER.format(**content))
@@ -94,10 +99,11 @@ def page(content: Mapping[str, Any]) -> str:
 def write(numbers: Numbers, epochs: int, command: str, docs: Path) -> None:
     """Write both files."""
     content = evidence(numbers, epochs, command)
-    docs.mkdir(parents=True, exist_ok=True)
+    (docs / "images").mkdir(parents=True, exist_ok=True)
+    has_picture = draw(content["tables"], docs / "images" / "evidence.png")
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     (docs / "evidence.json").write_text(text + "\n", encoding="utf-8")
-    (docs / "evidence.md").write_text(page(content), encoding="utf-8")
+    (docs / "evidence.md").write_text(page(content, has_picture), encoding="utf-8")
 
 
 def _part(name: str, table: Table, content: Mapping[str, Any]) -> list[str]:
@@ -205,7 +211,7 @@ def _cost(runs: Sequence[Mapping[str, Any]]) -> str:
             str(run["seed"]),
             f"{total / 60:.1f}",
             str((run["best"] or {}).get("epoch", "")),
-            (run["git_commit"] or "")[:12],
+            f"{run['git_commit'][:12]}{'-dirty' * run['git_commit'].endswith('-dirty')}",
         ]
         for run, total in zip(runs, seconds, strict=True)
     ]

@@ -232,7 +232,7 @@ def result(plan: Plan, evaluation_seconds: Mapping[str, float]) -> dict[str, Any
         "setting": plan.name,
         "seed": plan.seed,
         "epochs": plan.epochs,
-        "git_commit": trained.get("git_commit") or git_commit(),
+        "git_commit": trained.get("git_commit") or git_commit() or "not in a checkout",
         "data_fingerprint": data_fingerprint(plan.data),
         "machine": machine(),
         "versions": versions(),

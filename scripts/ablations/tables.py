@@ -147,9 +147,9 @@ TABLES: dict[str, Table] = {
         ("trained on", "counted in"),
         (
             Row(("CC", "CC"), "cc_alone", view="cc", name="CC alone"),
-            Row(("both", "CC"), "clnet", view="cc"),
+            Row(("both", "CC"), "clnet", view="cc", name="both views, in CC"),
             Row(("MLO", "MLO"), "mlo_alone", view="mlo", name="MLO alone"),
-            Row(("both", "MLO"), "clnet", view="mlo"),
+            Row(("both", "MLO"), "clnet", view="mlo", name="both views, in MLO"),
         ),
         links=False,
     ),
