@@ -1,4 +1,4 @@
-"""Makes the model of a training the bundle's own: weights, record, and the figures in metadata and README.
+"""Makes the model of a training the bundle's own: weights, record, and the figures in metadata and pages.
 
     python scripts/ship_model.py OUTPUT
 
@@ -16,6 +16,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 BUNDLE = ROOT / "bundle"
+CARD = ROOT / "docs" / "model_card.md"
 VARIANTS = {
     "clnet": "CL-Net, the shipped model",
     "deformable_detr": "each view alone (`deformable_detr.yaml`)",
@@ -40,7 +41,7 @@ def main(output: Path) -> None:
         _write(record / f"{variant}_test.json", evaluation)
     _write(record / "comparison.json", _read(output / "comparison" / "comparison.json"))
     _tell_metadata(record)
-    _tell_readme(record)
+    _tell_pages(record)
 
 
 def performance(record: Path) -> str:
@@ -50,6 +51,11 @@ def performance(record: Path) -> str:
     runs = {variant: _read(record / f"{variant}_training.json") for variant in VARIANTS}
     parts = (_recall_table(tests, difference), _about_links(tests["clnet"]["links"][IOU]), _about_cost(runs))
     return "\n\n".join(parts)
+
+
+def card_performance(record: Path) -> str:
+    """The same for the model card, which lies elsewhere."""
+    return performance(record).replace("../../docs/", "").replace("`models/record`", "`bundle/models/record`")
 
 
 def _recall_table(tests: dict[str, Any], difference: dict[str, Any]) -> str:
@@ -97,13 +103,15 @@ def _minutes(run: dict[str, Any]) -> float:
     return (ended - began).total_seconds() / 60
 
 
-def _tell_readme(record: Path) -> None:
-    path = BUNDLE / "docs" / "README.md"
-    text = path.read_text(encoding="utf-8")
+def _tell_pages(record: Path) -> None:
+    """Between the marks of the bundle's README and of the model card."""
     marks = r"(?<=<!-- performance -->\n).*?(?=<!-- end of performance -->)"
-    path.write_text(
-        re.sub(marks, lambda _: performance(record) + "\n", text, flags=re.DOTALL), encoding="utf-8"
-    )
+    for path in (BUNDLE / "docs" / "README.md", CARD):
+        words = performance(record) if path != CARD else card_performance(record)
+        text = re.sub(
+            marks, lambda _, words=words: words + "\n", path.read_text(encoding="utf-8"), flags=re.DOTALL
+        )
+        path.write_text(text, encoding="utf-8")
 
 
 def _tell_metadata(record: Path) -> None:

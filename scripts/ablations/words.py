@@ -1,7 +1,10 @@
 """What the page docs/evidence.md says beside its tables."""
 
-BEFORE = """This page is generated: `{command}` trains and evaluates everything on it
-on the phantom, by the bundle's own configs, and writes the tables.
+BEFORE = """```bash
+{command}
+```
+
+trains and evaluates everything on this page on the phantom, by the bundle's own configs, and writes it.
 
 Each row is `train.yaml` with the change that the row names, trained for {epochs} epochs on {training} pairs;
 the weights of the best validation are tested on {test} pairs, on which nothing was chosen. Numbers are means
