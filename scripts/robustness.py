@@ -120,7 +120,7 @@ def measured(output: Path) -> dict[str, Any]:
 def draw(content: Mapping[str, Any], path: Path) -> None:
     """A panel for each disturbance."""
     figure = Figure(figsize=(13, 3.3), layout="constrained", dpi=120)
-    every_axes = figure.subplots(1, len(DISTURBANCES), sharey=True)
+    every_axes = figure.subplots(1, len(DISTURBANCES), sharey=True, squeeze=False)[0]
     for axes, (name, points) in zip(every_axes, content["disturbances"].items(), strict=True):
         levels = [point["level"] for point in points]
         recall = {key: [100 * point["recall"][key] for point in points] for key in ("value", "low", "high")}
