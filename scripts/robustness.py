@@ -16,6 +16,7 @@ from typing import Any
 
 from disturbances import DISTURBANCES
 from matplotlib.figure import Figure
+from page_text import percent, table
 
 from clnet.data.datalist import Datalist, write_datalist
 from clnet.data.phantom import PhantomSettings, make_phantom
@@ -142,11 +143,6 @@ def draw(content: Mapping[str, Any], path: Path) -> None:
     figure.savefig(path)
 
 
-def percent(number: Mapping[str, float]) -> str:
-    """A share in % with its interval."""
-    return "{:.1f} ({:.1f} to {:.1f})".format(*(100 * number[name] for name in ("value", "low", "high")))
-
-
 def page(content: Mapping[str, Any]) -> str:
     """The Markdown."""
     counts = next(iter(content["disturbances"].values()))[0]["counts"]
@@ -162,9 +158,8 @@ def page(content: Mapping[str, Any]) -> str:
     ]
     for name, points in content["disturbances"].items():
         change = (DISTURBANCES[name].change.__doc__ or "").strip().split("\n\n")
+        heads = [DISTURBANCES[name].axis, *(f"{point['level']:g}" for point in points)]
         lines = [
-            [DISTURBANCES[name].axis, *(f"{point['level']:g}" for point in points)],
-            ["---"] * (len(points) + 1),
             [f"R@{content['rate']}", *(percent(point["recall"]) for point in points)],
             ["boxes", *(str(point["counts"]["lesion_boxes"]) for point in points)],
         ]
@@ -172,7 +167,7 @@ def page(content: Mapping[str, Any]) -> str:
         parts += [
             f"## {title[0].upper()}{title[1:]}",
             " ".join(" ".join(change).split()),
-            "\n".join(f"| {' | '.join(line)} |" for line in lines),
+            table(heads, lines),
             FINDINGS.get(name, ""),
         ]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -10,6 +10,8 @@ from ablations.figure import draw
 from ablations.numbers import Numbers
 from ablations.tables import PAPER_RATES, REFERENCE, TABLES, Row, Table
 from ablations.words import AFTER, BEFORE, FINDINGS
+from page_text import percent
+from page_text import table as table_text
 
 NOT_RUN = "not run"
 IOUS = ("iou=0.5", "iou=0.2")
@@ -20,6 +22,7 @@ FIRST = PAPER_RATES[0]
 def evidence(numbers: Numbers, epochs: int, command: str) -> dict[str, Any]:
     """Everything that the page tells, as data."""
     runs = [run.content for run in numbers.runs.values()]
+    reference = next((run["settings"] for run in runs if run["setting"] == REFERENCE), {})
     return {
         "command": command,
         "epochs": epochs,
@@ -48,9 +51,11 @@ def evidence(numbers: Numbers, epochs: int, command: str) -> dict[str, Any]:
             }
             for name, table in TABLES.items()
         },
+        "settings": reference,
         "runs": [
             {
-                **{key: value for key, value in run.items() if key != "sections"},
+                **{key: value for key, value in run.items() if key not in ("sections", "settings")},
+                "changed": {k: v for k, v in run["settings"].items() if reference.get(k) != v},
                 "evaluation_seconds": {name: part["seconds"] for name, part in run["sections"].items()},
                 "metrics": {k: v for part in run["sections"].values() for k, v in part["metrics"].items()},
             }
@@ -143,7 +148,7 @@ def _recall_table(
             cells += [] if brief else [", ".join(f"{100 * value:.1f}" for value in by_seed)]
         cells += [" / ".join(f"{value:.1f}" for value in row.paper)] if has_paper else []
         lines.append([*_labels(row), *cells])
-    return markdown(heads, lines)
+    return table_text(heads, lines)
 
 
 def _difference_table(
@@ -168,7 +173,7 @@ def _difference_table(
         ]
         for words, found in lines
     ]
-    return markdown(["", *(f"R@{rate}" for rate in rates)], cells) if lines else ""
+    return table_text(["", *(f"R@{rate}" for rate in rates)], cells) if lines else ""
 
 
 def _link_table(table: Table, rows: Sequence[tuple[Row, Mapping[str, Any]]]) -> str:
@@ -179,7 +184,7 @@ def _link_table(table: Table, rows: Sequence[tuple[Row, Mapping[str, Any]]]) -> 
             lines.append([*_labels(row), *map(percent, links.values())])
     if not lines:
         return ""
-    return "Links in %, IoU ≥ 0.5:\n\n" + markdown([*table.heads, *LINK_HEADS], lines)
+    return "Links in %, IoU ≥ 0.5:\n\n" + table_text([*table.heads, *LINK_HEADS], lines)
 
 
 def _order_words(table: Table, compared: Sequence[Mapping[str, Any]]) -> str:
@@ -219,7 +224,7 @@ def _cost(runs: Sequence[Mapping[str, Any]]) -> str:
     return (
         f"## Machine time\n\n{len(runs)} runs, {sum(seconds) / 3600:.1f} hours of one core in all, on "
         f"{'; '.join(machines)}; one thread a run.\n\n"
-        + markdown(["setting", "seed", "minutes", "best epoch", "commit"], lines)
+        + table_text(["setting", "seed", "minutes", "best epoch", "commit"], lines)
     )
 
 
@@ -232,23 +237,6 @@ def _labels(row: Row) -> list[str]:
     return [f"**{label}**" if row.setting == REFERENCE and label else label for label in row.labels]
 
 
-def percent(number: Mapping[str, Any], brief: bool = False, signed: bool = False) -> str:
-    """A share in % with its interval."""
-    value, low, high = (number[name] for name in ("value", "low", "high"))
-    if value is None:
-        return "–"
-    sign = "+" if signed else ""
-    if brief or low is None:
-        return f"{100 * value:{sign}.1f}"
-    return f"{100 * value:{sign}.1f} ({100 * low:{sign}.1f} to {100 * high:{sign}.1f})"
-
-
 def p(number: Mapping[str, Any]) -> str:
     """The p-value of a difference."""
     return "" if number["p"] is None else f"p {number['p']:.3f}"
-
-
-def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
