@@ -183,8 +183,8 @@ FINDINGS: dict[str, str] = {
     "contrast": "Training draws gammas from 0.7 to 1.4.",
     "shifted_crop": "This is what the shipped model can stand least. The depth from the chest wall ties the "
     "views together, in the phantom more strictly than in patients, and the random crops of training take "
-    "the same columns from both views. Where the chest wall is cut off differently in the two views, as it is in "
-    "many real images, train with crops that differ, too.",
+    "the same columns from both views. Where the chest wall is cut off differently in the two, as it is "
+    "in many real images, train with crops that differ, too.",
 }
 """What was found, by disturbance."""
 
