@@ -6,8 +6,6 @@ What is compared is measured in turn in one run, so that whatever else the machi
 import argparse
 import importlib
 import json
-import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -22,6 +20,7 @@ from typing import Any
 import numpy as np
 import pydicom
 import torch
+from machine import machine
 from pydicom.uid import RLELossless
 
 from clnet.data.datalist import write_datalist
@@ -133,14 +132,6 @@ MEASURES: dict[str, Callable[[Path], dict[str, Any]]] = {
 VERSIONS = ("clnet", "torch", "numba", "transformers", "onnxruntime", "monai", "numpy", "pydicom")
 
 
-def processor() -> str:
-    """The processor's name where the system tells."""
-    information = Path("/proc/cpuinfo")
-    lines = information.read_text().splitlines() if information.exists() else []
-    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
-
-
 def rows_of(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
     """Every number of a measurement, with its place as its name."""
     if isinstance(value, dict):
@@ -160,12 +151,7 @@ def main() -> None:
         json.loads(options.out.read_text()) if options.only and options.out.exists() else {}
     )
     result |= {
-        "machine": {
-            "processor": processor(),
-            "cores": os.cpu_count(),
-            "python": platform.python_version(),
-            "system": platform.platform(),
-        },
+        "machine": machine(),
         "versions": {name: version(name) for name in VERSIONS},
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Makes the model of a training the bundle's own: weights, record, and the figures in metadata and README.
+"""Makes the model of a training the bundle's own: weights, record, and the figures in metadata and pages.
 
     python scripts/ship_model.py OUTPUT
 
@@ -14,8 +14,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from page_text import percent, table
+
 ROOT = Path(__file__).parent.parent
 BUNDLE = ROOT / "bundle"
+CARD = ROOT / "docs" / "model_card.md"
 VARIANTS = {
     "clnet": "CL-Net, the shipped model",
     "deformable_detr": "each view alone (`deformable_detr.yaml`)",
@@ -40,7 +43,7 @@ def main(output: Path) -> None:
         _write(record / f"{variant}_test.json", evaluation)
     _write(record / "comparison.json", _read(output / "comparison" / "comparison.json"))
     _tell_metadata(record)
-    _tell_readme(record)
+    _tell_pages(record)
 
 
 def performance(record: Path) -> str:
@@ -52,28 +55,33 @@ def performance(record: Path) -> str:
     return "\n\n".join(parts)
 
 
+def card_performance(record: Path) -> str:
+    """The same for the model card, which lies elsewhere."""
+    return performance(record).replace("../../docs/", "").replace("`models/record`", "`bundle/models/record`")
+
+
 def _recall_table(tests: dict[str, Any], difference: dict[str, Any]) -> str:
     counts = tests["clnet"]["counts"]
-    rows = [["", *(f"R@{rate}" for rate in RATES)], ["---"] * (len(RATES) + 1)]
+    rows = []
     for variant, name in VARIANTS.items():
         recall = tests[variant]["detection"][IOU]["recall"]
-        rows.append([name, *(_percent(recall[rate]) for rate in RATES)])
-    differences = (f"{_percent(difference[rate])}, p {difference[rate]['p']:.3f}" for rate in RATES)
+        rows.append([name, *(percent(recall[rate]) for rate in RATES)])
+    differences = (f"{percent(difference[rate])}, p {difference[rate]['p']:.3f}" for rate in RATES)
     rows.append(["difference", *differences])
     return (
         f"On the {counts['pairs']} pairs of the phantom's test section, with {counts['lesion_boxes']} boxes "
         f"around {counts['lesions']} masses: recall in % of boxes at t false positives per image, IoU ≥ 0.5, "
         "with 95% intervals from a bootstrap over patients.\n\n"
-    ) + "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    ) + table(["", *(f"R@{rate}" for rate in RATES)], rows)
 
 
 def _about_links(links: dict[str, Any]) -> str:
     every, several = links["all"], links["several_lesions"]
     return (
-        f"Links of the shipped model: precision {_percent(every['precision'])}, recall "
-        f"{_percent(every['recall'])}; of the masses that are found in both views, "
-        f"{_percent(every['accuracy'])} are linked rightly, in breasts with several masses "
-        f"{_percent(several['accuracy'])}."
+        f"Links of the shipped model: precision {percent(every['precision'])}, recall "
+        f"{percent(every['recall'])}; of the masses that are found in both views, "
+        f"{percent(every['accuracy'])} are linked rightly, in breasts with several masses "
+        f"{percent(several['accuracy'])}."
     )
 
 
@@ -97,13 +105,15 @@ def _minutes(run: dict[str, Any]) -> float:
     return (ended - began).total_seconds() / 60
 
 
-def _tell_readme(record: Path) -> None:
-    path = BUNDLE / "docs" / "README.md"
-    text = path.read_text(encoding="utf-8")
+def _tell_pages(record: Path) -> None:
+    """Between the marks of the bundle's README and of the model card."""
     marks = r"(?<=<!-- performance -->\n).*?(?=<!-- end of performance -->)"
-    path.write_text(
-        re.sub(marks, lambda _: performance(record) + "\n", text, flags=re.DOTALL), encoding="utf-8"
-    )
+    for path in (BUNDLE / "docs" / "README.md", CARD):
+        words = performance(record) if path != CARD else card_performance(record)
+        text = re.sub(
+            marks, lambda _, words=words: words + "\n", path.read_text(encoding="utf-8"), flags=re.DOTALL
+        )
+        path.write_text(text, encoding="utf-8")
 
 
 def _tell_metadata(record: Path) -> None:
@@ -112,10 +122,6 @@ def _tell_metadata(record: Path) -> None:
     recall = _read(record / "clnet_test.json")["detection"][IOU]["recall"]
     metadata["eval_metrics"] = {f"recall_iou0.5_fpi{rate}": round(recall[rate]["value"], 4) for rate in RATES}
     path.write_text(json.dumps(metadata, indent=4, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _percent(interval: dict[str, float]) -> str:
-    return "{:.1f} ({:.1f} to {:.1f})".format(*(100 * interval[name] for name in ("value", "low", "high")))
 
 
 def _read(path: Path) -> Any:

@@ -1,31 +1,33 @@
-"""The commands of the README and of the docs do what the pages say."""
+"""The commands of the README and of the docs do what the pages say; no page can be forgotten."""
 
 import re
-import shlex
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+import robustness
+from ablation import options_of
+from page_commands import ROOT, commands_of, made_small, run_command
 
-ROOT = Path(__file__).parent.parent
-# Pages whose commands have tests of their own: docs/datasets.md, docs/evaluation.md, docs/label.md,
-# docs/training.md, bundle/docs/README.md.
-PAGES = ["README.md", "CONTRIBUTING.md", "docs/phantom.md", "docs/data.md", "docs/deployment.md"]
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for pattern in ("*.md", "docs/*.md", "bundle/docs/*.md")
+    for path in ROOT.glob(pattern)
+)
+# Pages whose commands have tests of their own; all others are run here, page by page.
+ELSEWHERE = {
+    "bundle/docs/README.md": ("bundle/test_exports.py", "bundle/test_bundle_readme.py"),
+    "docs/datasets.md": ("data/converters/test_datasets_page.py",),
+    "docs/evaluation.md": ("evaluation/test_evaluation_page.py",),
+    "docs/label.md": ("apps/test_label_docs.py",),
+    "docs/quickstart.md": ("bundle/test_real_data_page.py",),
+    "docs/real_data.md": ("bundle/test_real_data_page.py",),
+    "docs/training.md": ("bundle/test_runs.py",),
+}
 # What runs these tests, or needs the network to set up; CI runs them as they are, and the commands of
-# ./scripts/deploy in tests/apps/test_deploy.py.
+# ./scripts/deploy and ./scripts/label in tests/apps.
 TESTS = ("./scripts/test", "./scripts/test_deploy", "./scripts/test_label")
-SET_UP = ("./scripts/demo", "./scripts/deploy", *TESTS)
-
-
-def commands(page):
-    """Every command in the bash blocks of a page, comments and line breaks taken out."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    for block in re.findall(r"```bash\n(.*?)```", text, flags=re.DOTALL):
-        for line in block.replace("\\\n", " ").splitlines():
-            words = shlex.split(line, comments=True)
-            if words:
-                yield words
+SET_UP = ("./scripts/demo", "./scripts/deploy", "./scripts/label", *TESTS)
+# What takes hours; tests/scripts runs them with a tiny budget.
+LONG = {"./scripts/ablation": options_of, "./scripts/robustness": robustness.options_of}
 
 
 @pytest.fixture(scope="module")
@@ -39,38 +41,49 @@ def checkout(tmp_path_factory):
 
 def test_every_command_of_the_pages_runs(checkout):
     ran = 0
-    for page in PAGES:
-        for words in commands(page):
+    # The phantom's page makes what others look at.
+    for page in sorted(set(PAGES) - set(ELSEWHERE), key=lambda page: page != "docs/phantom.md"):
+        for words in commands_of(page):
             if words[0] in SET_UP:
                 assert (ROOT / words[0]).exists()
-                continue
-            assert words[0] == "clnet", f"{page}: how is {words[0]} to be tested?"
-            done = subprocess.run(
-                [sys.executable, "-m", "clnet.cli", *words[1:]],
-                cwd=checkout,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert done.returncode == 0, f"{page}: {shlex.join(words)}\n{done.stderr}"
-            ran += 1
+            elif words[0] in LONG:
+                assert (ROOT / words[0]).exists()
+                LONG[words[0]](words[1:])
+            else:
+                run_command(made_small(words), checkout)
+                ran += 1
     assert ran >= 3
     assert (checkout / "output" / "inspect.png").exists()
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        *PAGES,
-        "CHANGELOG.md",
-        *(
-            f"docs/{name}.md"
-            for name in ("network", "evaluation", "datasets", "label", "training", "performance")
-        ),
-    ],
-)
+@pytest.mark.parametrize("page", ELSEWHERE)
+def test_a_page_that_is_tested_elsewhere_is(page):
+    name = "bundle_readme" if page == "bundle/docs/README.md" else page.removeprefix("docs/")
+    for test in ELSEWHERE[page]:
+        assert name in (ROOT / "tests" / test).read_text(encoding="utf-8")
+
+
+def headings(page):
+    """The anchors of a page's headings, as Markdown's readers make them."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE):
+        yield re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_links_and_pictures_of_a_page_are_there(page):
     text = (ROOT / page).read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
-        if not target.startswith("http"):
-            assert ((ROOT / page).parent / target).exists(), f"{page}: {target}"
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text):
+        if target.startswith("http"):
+            continue
+        file = (ROOT / page).parent / target if target else ROOT / page
+        assert file.exists(), f"{page}: {target}"
+        if anchor and file.suffix == ".md":
+            assert anchor in headings(file), f"{page}: {target}#{anchor}"
+
+
+def test_the_index_leads_to_every_page():
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    for page in PAGES:
+        if page.startswith("docs/") and page != "docs/README.md":
+            assert f"]({page.removeprefix('docs/')})" in index, page

@@ -11,16 +11,15 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clnet.errors import ClnetError
-from clnet.evaluation.bootstrap import draw_patients, interval, p_value
+from clnet.evaluation.bootstrap import draw_patients
 from clnet.evaluation.figure import draw_froc
 from clnet.evaluation.folder import read_metrics
-from clnet.evaluation.froc import MEAN_RATES, RATES, barred_scores, recalls
-from clnet.evaluation.links import link_statistics
+from clnet.evaluation.froc import RATES
 from clnet.evaluation.mlflow_runs import PREFIX, download_evaluation
 from clnet.evaluation.record import Record, iou_key, read_record
+from clnet.evaluation.resampled import difference, statistics
 
 SAME_SETTINGS = ("count_duplicates", "operating_rate", "link_score")
 """What runs must have in common, beside their pairs, to be compared."""
@@ -36,14 +35,6 @@ class Run(NamedTuple):
     name: str
     metrics: dict[str, Any]
     record: Record
-
-
-class _Statistics(NamedTuple):
-    """Of one run at one IoU; each array is [1 + resamples]."""
-
-    recall: dict[str, NDArray[np.float64]]
-    mean_recall: NDArray[np.float64]
-    links: dict[str, NDArray[np.float64]]
 
 
 def read_runs(sources: Sequence[str], tracking_uri: str | None = None) -> list[Run]:
@@ -80,7 +71,7 @@ def compare(runs: Sequence[Run], resamples: int = 2000, seed: int = 0) -> dict[s
     for run in runs[1:]:
         _check_same(reference, run)
     weights = draw_patients(reference.record.patients, resamples, seed)
-    statistics = {run.name: _statistics(run.record, weights) for run in runs}
+    of_runs = {run.name: statistics(run.record, weights) for run in runs}
     ious = [iou for iou in reference.record.curves if all(iou in run.record.curves for run in runs)]
     if not ious:
         raise ComparisonError(
@@ -88,12 +79,12 @@ def compare(runs: Sequence[Run], resamples: int = 2000, seed: int = 0) -> dict[s
         )
 
     def minus_reference(run: Run, iou: float) -> dict[str, Any]:
-        ours, theirs = statistics[run.name][iou], statistics[reference.name][iou]
+        ours, theirs = of_runs[run.name][iou], of_runs[reference.name][iou]
         return {
-            "recall": {rate: _difference(ours.recall[rate], theirs.recall[rate]) for rate in ours.recall},
-            "mean_recall": _difference(ours.mean_recall, theirs.mean_recall),
+            "recall": {rate: difference(ours.recall[rate], theirs.recall[rate]) for rate in ours.recall},
+            "mean_recall": difference(ours.mean_recall, theirs.mean_recall),
             "links": {
-                name: _difference(ours.links[name], theirs.links[name])
+                name: difference(ours.links[name], theirs.links[name])
                 for name in ours.links
                 if name in theirs.links
             }
@@ -118,26 +109,6 @@ def write_comparison(comparison: Mapping[str, Any], runs: Sequence[Run], out: st
     draw_froc(panels, out / "froc.png", RATES)
     content = json.dumps(comparison, ensure_ascii=False, indent=1, allow_nan=False)
     (out / "comparison.json").write_text(content + "\n", encoding="utf-8")
-
-
-def _statistics(record: Record, weights: NDArray[np.float64]) -> dict[float, _Statistics]:
-    statistics = {}
-    for iou, curve in record.curves.items():
-        barred = barred_scores(curve, RATES, record.image_patient, weights)
-        recall = dict(zip(RATES, recalls(*record.units("image", iou), weights, barred).T, strict=True))
-        links = {}
-        if iou in record.links:
-            links = link_statistics(record.links[iou], record.pair_patient, weights)
-        statistics[iou] = _Statistics(
-            {f"{rate:g}": values for rate, values in recall.items()},
-            np.mean([recall[rate] for rate in MEAN_RATES], axis=0),
-            links,
-        )
-    return statistics
-
-
-def _difference(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> dict[str, float | None]:
-    return {**interval(ours - theirs), "p": p_value(ours - theirs)}
 
 
 def _check_same(reference: Run, run: Run) -> None:

@@ -27,6 +27,7 @@ class EvaluationTracking:
         tracking_uri: see `MlflowStore`.
         tags: texts to find the run by.
         facts: of `clnet.training.facts.run_facts`.
+        parent_run: id of the MLflow run that this one is listed under.
     """
 
     def __init__(
@@ -36,12 +37,14 @@ class EvaluationTracking:
         tracking_uri: str | None,
         tags: Mapping[str, str],
         facts: Mapping[str, Any],
+        parent_run: str | None = None,
     ) -> None:
         self.run_dir = Path(run_dir).absolute()
         self.store = MlflowStore(self.run_dir.parent, tracking_uri)
         self.experiment = experiment
         self.tags = tags
         self.facts = facts
+        self.parent_run = parent_run
 
     def attach(self, engine: Workflow) -> None:
         """Act when the evaluator has finished; to be attached after `EvaluationWriter`."""
@@ -55,7 +58,12 @@ class EvaluationTracking:
         points = [Point(allowed(name), 0, value, now) for name, value in single_numbers(metrics).items()]
         try:
             run = MlflowRun.create(
-                self.store.client(), self.experiment, self.run_dir.name, self.tags, self.store.files_at
+                self.store.client(),
+                self.experiment,
+                self.run_dir.name,
+                self.tags,
+                self.store.files_at,
+                self.parent_run,
             )
             run.describe(self.facts)
             run.log(points)

@@ -12,6 +12,8 @@ from clnet.inference.findings import Attention, Detections, Link, PairFindings
 from clnet.networks.pairs import LesionPairs, extract_pairs
 from clnet.preprocessing.placement import Placement
 
+LEAST_PAIR_SCORE = 0.01  # of a detection that no link points at; with it the scores of links begin
+
 
 class FindLesionsd:
     """A post-processing transform for MONAI's evaluator.
@@ -21,22 +23,27 @@ class FindLesionsd:
 
     Args:
         max_detections: the surest so many in each view.
+        pair_score_weight: see `refine_scores`; 0, as in the paper, leaves detections to the detector.
     """
 
-    def __init__(self, max_detections: int = 100) -> None:
+    def __init__(self, max_detections: int = 100, pair_score_weight: float = 0.0) -> None:
         self.max_detections = max_detections
+        self.pair_score_weight = pair_score_weight
 
     def __call__(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Read ``pred`` and the batch it belongs to; see `find_lesions`."""
         return {
             **data,
-            "findings": find_lesions(data["pred"], data, self.max_detections),
+            "findings": find_lesions(data["pred"], data, self.max_detections, self.pair_score_weight),
             "lesion_boxes": data["original_boxes"],
         }
 
 
 def find_lesions(
-    outputs: Mapping[str, Tensor], batch: Mapping[str, Any], max_detections: int
+    outputs: Mapping[str, Tensor],
+    batch: Mapping[str, Any],
+    max_detections: int,
+    pair_score_weight: float = 0.0,
 ) -> list[PairFindings]:
     """Turn the outputs of `CLNet` for a batch into findings.
 
@@ -45,12 +52,15 @@ def find_lesions(
             ``link_attention`` [layers, B, 2, M, N + 1], where it is given, goes to the links.
         batch: ``image`` [B, 2, H, W] and lists of B: ``pair_id``, ``placements``, ``meta``.
         max_detections: the surest so many in each view.
+        pair_score_weight: see `refine_scores`.
     """
     rows, columns = batch["image"].shape[-2:]
     scores = outputs["logits"][-1].float().sigmoid().cpu()  # [B, 2, N]
     boxes = denormalise(outputs["boxes"][-1].double().cpu(), rows, columns)
-    kept = scores.argsort(dim=-1, descending=True, stable=True)[..., :max_detections]
     links = extract_pairs(dict(outputs))
+    if links and pair_score_weight:
+        scores = refine_scores(scores, links, pair_score_weight)
+    kept = scores.argsort(dim=-1, descending=True, stable=True)[..., :max_detections]
     attention = outputs["link_attention"][-1].float().cpu() if "link_attention" in outputs else None
     findings = []
     for index, pair_id in enumerate(batch["pair_id"]):
@@ -70,6 +80,26 @@ def find_lesions(
         pair_links = _links_of_pair(links, index, _places(kept_in), seen) if links else ()
         findings.append(PairFindings(pair_id, views["cc"], views["mlo"], pair_links))
     return findings
+
+
+def refine_scores(scores: Tensor, links: LesionPairs, weight: float) -> Tensor:
+    """Detections that a sure link points at move up, all others down: ``score^(1 - w) · pair score^w``.
+
+    The pair score of a detection is that of its surest link, at least `LEAST_PAIR_SCORE`.
+
+    Args:
+        scores: [B, 2, N] in [0, 1], on CPU.
+        links: of the batch.
+        weight: w in [0, 1].
+
+    Returns:
+        [B, 2, N] in [0, 1].
+    """
+    detections = scores.shape[-1]
+    surest = scores.new_full((*scores.shape[:2], detections + 1), LEAST_PAIR_SCORE)  # the dustbin is last
+    for view, index in enumerate((links.cc, links.mlo)):
+        surest[:, view].scatter_reduce_(1, index.cpu(), links.score.float().cpu(), "amax")
+    return scores ** (1 - weight) * surest[..., :detections] ** weight
 
 
 def _detections(

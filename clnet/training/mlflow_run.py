@@ -34,6 +34,9 @@ ENVIRONMENT = {
 # Limits of MLflow for one request, a name, and a value (500 characters in servers before 2.8).
 POINTS_PER_REQUEST, PARAMETERS_PER_REQUEST, NAME_LENGTH, VALUE_LENGTH = 1000, 100, 250, 500
 
+PARENT_TAG = "mlflow.parentRunId"
+"""By which MLflow's pages list a run under another."""
+
 T = TypeVar("T")
 
 
@@ -132,6 +135,7 @@ class MlflowRun:
         run_name: str,
         tags: Mapping[str, str],
         files_at: str | None,
+        parent_run: str | None = None,
     ) -> "MlflowRun":
         """Begin a run.
 
@@ -141,12 +145,14 @@ class MlflowRun:
             run_name: shown in tables and legends.
             tags: texts to find it by.
             files_at: the address of the experiment's files, if it has to be made; None lets MLflow choose.
+            parent_run: id of the run that it is listed under, if any.
         """
         found = client.get_experiment_by_name(experiment)
         experiment_id = (
             found.experiment_id if found else client.create_experiment(experiment, artifact_location=files_at)
         )
-        return cls(client, client.create_run(experiment_id, tags=dict(tags), run_name=run_name).info.run_id)
+        tags = {**tags, **({PARENT_TAG: parent_run} if parent_run else {})}
+        return cls(client, client.create_run(experiment_id, tags=tags, run_name=run_name).info.run_id)
 
     def points(self) -> set[tuple[str, int]]:
         """Name and step of each point that MLflow has."""

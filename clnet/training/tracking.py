@@ -43,6 +43,7 @@ class Tracking:
         tracking_uri: None takes the environment's MLFLOW_TRACKING_URI, or else ``mlflow.db`` (sqlite) beside
             the run's folder, with files in ``mlartifacts``.
         tags: more texts to find the run by.
+        parent_run: id of the MLflow run that this one is listed under.
         bundle_root: the bundle, whose configs and docs are sent at the end.
         files: patterns of files in `run_dir` that are sent at the end, as far as they are there.
         every: iterations that are averaged for one point of a curve.
@@ -56,6 +57,7 @@ class Tracking:
         run_name: str | None = None,
         tracking_uri: str | None = None,
         tags: Mapping[str, str] | None = None,
+        parent_run: str | None = None,
         bundle_root: str | Path | None = None,
         files: Sequence[str] = (RUN, METRICS, "model.pt", "**/*.png"),
         every: int = 10,
@@ -66,6 +68,7 @@ class Tracking:
         self.run_name = run_name or self.run_dir.name
         self.store = MlflowStore(self.run_dir.parent, tracking_uri)
         self.tags = dict(tags or {})
+        self.parent_run = parent_run
         self.bundle_root = Path(bundle_root) if bundle_root else None
         self.files = files
         self.every = every
@@ -180,7 +183,9 @@ class Tracking:
             if run is not None:
                 self._sent = run.points()
                 return run
-        run = MlflowRun.create(client, self.experiment, self.run_name, self.tags, self.store.files_at)
+        run = MlflowRun.create(
+            client, self.experiment, self.run_name, self.tags, self.store.files_at, self.parent_run
+        )
         file.write_text(f"{run.run_id}\n", encoding="utf-8")
         return run
 

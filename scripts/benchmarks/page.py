@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
+from page_text import table as table_text
 
 ROOT = Path(__file__).parents[2]
 AXES = {
@@ -16,8 +17,7 @@ AXES = {
 
 def table(heads: list[str], rows: list[list[str]]) -> str:
     """A Markdown table, numbers to the right."""
-    lines = [heads, ["---"] + ["---:"] * (len(heads) - 1), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+    return table_text(heads, rows, numbers_right=True) + "\n"
 
 
 def versus(measured: dict[str, Any], kinds: dict[str, str], theirs: str) -> str:

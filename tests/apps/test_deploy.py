@@ -13,7 +13,7 @@ import pytest
 import torch
 import yaml
 from packaging.requirements import Requirement
-from test_docs import commands
+from page_commands import commands_of
 
 from clnet.inference.predict import PredictSettings, predict
 
@@ -50,7 +50,7 @@ def page(deploy, tmp_path_factory):
     docker.chmod(0o755)
     path = f"{docker.parent}{os.pathsep}{os.environ['PATH']}"
     said = {}
-    for command, *words in commands(PAGE):
+    for command, *words in commands_of(PAGE):
         if command == "clnet":
             done = finished(sys.executable, "-m", "clnet.cli", *words, cwd=folder)
         else:

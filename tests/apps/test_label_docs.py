@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from label_client import Client
 from label_server import NO_SCORING, PYTHON, ROOT, free_port, needs_venv, running
-from test_docs import commands
+from page_commands import commands_of
 
 PAGE = "docs/label.md"
 
@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def address(folder):
     needs_venv()
-    first, *_ = commands(PAGE)
+    first, *_ = commands_of(PAGE)
     assert first == ["./scripts/label"]
     port = free_port()
     address = f"http://127.0.0.1:{port}"
@@ -42,7 +42,7 @@ def test_every_command_runs(address, folder, tmp_path):
     (tmp_path / "output").symlink_to(folder / "output")
     (tmp_path / "bundle").symlink_to(ROOT / "bundle")
     ran = []
-    for command in list(commands(PAGE))[1:]:
+    for command in list(commands_of(PAGE))[1:]:
         settings = dict(word.split("=", 1) for word in command if re.match("[A-Z_]+=", word))
         program, *words = command[len(settings) :]
         if program == "curl":

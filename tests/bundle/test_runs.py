@@ -1,55 +1,26 @@
 """docs/training.md, command by command: train two variants, evaluate both, compare them, resume."""
 
 import json
-import re
-import shlex
 import subprocess
 import sys
 
 import pytest
 from bundle_runs import ROOT, TINY, environment, run
 from mlflow import MlflowClient
+from page_commands import commands_of, made_small, run_command
 from PIL import Image
 
-PAGE = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
 VARIANTS = ("clnet", "deformable_detr")
-
-
-def commands_of_the_page():
-    """The words of every command on the page."""
-    lines = "".join(re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)).replace("\\\n", " ").splitlines()
-    return [shlex.split(line) for line in lines]
-
-
-def made_small(words):
-    """The command with this Python, on tiny data; None for a server."""
-    if words[0] == "clnet":
-        return [sys.executable, "-m", "clnet.cli", *words[1:], "--resamples", "20"]
-    if words[:3] == ["python", "-m", "monai.bundle"]:
-        tiny = {**TINY, "max_epochs": "2"}
-        return [sys.executable, *words[1:], *(word for key in tiny for word in (f"--{key}", tiny[key]))]
-    assert words[0] == "mlflow", f"how is {words[0]} to be tested?"
-    return None
 
 
 @pytest.fixture(scope="module")
 def output(tmp_path_factory):
-    """The output folder after all commands of the page, but for the server that it opens."""
+    """The output folder after all commands of the page."""
     folder = tmp_path_factory.mktemp("checkout")
     (folder / "bundle").symlink_to(ROOT / "bundle")
-    for words in commands_of_the_page():
-        command = made_small(words)
-        if command:
-            done = subprocess.run(
-                command,
-                cwd=folder,
-                env=environment(),
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=200,
-            )
-            assert done.returncode == 0, f"{shlex.join(words)}\n{done.stderr[-4000:]}"
+    for words in commands_of("docs/training.md"):
+        command = made_small(words, **TINY, max_epochs=2)
+        run_command([*command, "--resamples", "20"] if words[:2] == ["clnet", "compare"] else command, folder)
     return folder / "output"
 
 

@@ -15,7 +15,7 @@ from clnet.data.phantom import PhantomSettings, make_phantom
 
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from ship_model import performance
+from ship_model import CARD, card_performance, performance
 
 MODELS = ROOT / "bundle" / "models"
 RECORD = MODELS / "record"
@@ -32,9 +32,10 @@ def test_it_is_small_and_holds_plain_weights_that_fit_the_config():
     parser.get_parsed_content("network").load_state_dict(weights)
 
 
-def test_the_readme_tells_the_figures_of_the_record():
-    shown = re.search(r"<!-- performance -->\n(.*?)<!-- end", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert shown[1].strip() == performance(RECORD)
+@pytest.mark.parametrize(("page", "figures"), [(README, performance), (CARD, card_performance)])
+def test_the_pages_tell_the_figures_of_the_record(page, figures):
+    shown = re.search(r"<!-- performance -->\n(.*?)<!-- end", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert shown[1].strip() == figures(RECORD)
 
 
 def test_metadata_tell_the_figures_of_the_record():

@@ -64,6 +64,21 @@ def test_links_point_at_the_findings_and_the_dustbin_is_none():
     np.testing.assert_allclose([link.score for link in found.links], [0.880797, 0.5], atol=1e-6)
 
 
+def test_pair_scores_may_refine_detections_and_do_not_unless_asked():
+    similarity = torch.full((1, 1, 2, 2, 3), -1.0)
+    # The unsure detections are linked with 0.9, and less surely again; nothing points at the sure ones.
+    similarity[0, 0, :, :, 0] = 1.0
+    linked = outputs(link_similarity=similarity, pair_logits=torch.tensor([0.9, 0.2]).logit()[None, None])
+    (plain,) = find_lesions(linked, batch(), max_detections=10)
+    (refined,) = find_lesions(linked, batch(), max_detections=10, pair_score_weight=0.75)
+    np.testing.assert_allclose(plain.cc.scores, [0.9526, 0.0474], atol=1e-4)
+    # By hand: 0.0474^0.25 · 0.9^0.75 passes 0.9526^0.25 · 0.01^0.75.
+    for view in (refined.cc, refined.mlo):
+        np.testing.assert_allclose(view.scores, [0.4312, 0.0312], atol=1e-4)
+    np.testing.assert_array_equal(refined.cc.boxes, plain.cc.boxes[::-1])
+    assert refined.links[0] == Link(0, 0, pytest.approx(0.9))
+
+
 def test_a_link_to_a_detection_that_was_left_out_is_one_to_the_dustbin():
     similarity = torch.full((1, 1, 2, 1, 3), -1.0)
     similarity[0, 0, 0, 0, 1] = similarity[0, 0, 1, 0, 0] = 1.0

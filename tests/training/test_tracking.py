@@ -189,6 +189,15 @@ def test_a_resumed_training_goes_on_in_its_run_without_double_points(output_dir)
     assert curve(run_dir, "epoch/loss") == [(1, 7.5), (2, 19.5), (3, 31.5)]
 
 
+def test_a_run_may_be_listed_under_another(output_dir, finished):
+    _, parent = run_of(finished[0])
+    run_dir = output_dir / "child"
+    heard(trainer_of(run_dir, max_epochs=1, parent_run=parent.info.run_id))
+    _, child = run_of(run_dir)
+    assert child.data.tags["mlflow.parentRunId"] == parent.info.run_id
+    assert "mlflow.parentRunId" not in parent.data.tags
+
+
 def test_ctrl_c_is_a_killed_run(output_dir):
     trainer = trainer_of(output_dir / "interrupted")
     break_off(trainer, 3, KeyboardInterrupt())

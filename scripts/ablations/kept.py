@@ -1,0 +1,45 @@
+"""Finished runs, kept as small files in docs/evidence/runs: who has them need not train again."""
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ablations.outcome import Outcome, unpack
+from ablations.runs import Plan, changes
+
+
+class KeptRun:
+    """A finished run, as its file has it."""
+
+    def __init__(self, content: Mapping[str, Any]) -> None:
+        self.content = content
+
+    @cached_property
+    def outcomes(self) -> dict[str, Outcome]:
+        """By section."""
+        return {name: unpack(section["outcome"]) for name, section in self.content["sections"].items()}
+
+
+def write_run(content: Mapping[str, Any], folder: Path, name: str) -> None:
+    """Keep a run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = folder / f"{name}.unfinished"
+    unfinished.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    unfinished.replace(folder / f"{name}.json")
+
+
+def read_runs(folder: Path, epochs: int) -> dict[tuple[str, int], KeptRun]:
+    """The runs of a folder that were trained for so many epochs, by setting and seed."""
+    runs = (KeptRun(json.loads(path.read_text(encoding="utf-8"))) for path in sorted(folder.glob("*.json")))
+    return {
+        (run.content["setting"], run.content["seed"]): run for run in runs if run.content["epochs"] == epochs
+    }
+
+
+def differences(kept: Mapping[str, Any], plan: Plan, fingerprint: str) -> Iterator[str]:
+    """In what a kept run is not the one that is wanted; nothing if it is."""
+    if kept["data_fingerprint"] != fingerprint:
+        yield "other data"
+    yield from changes(kept["settings"], plan.settings())

@@ -1,0 +1,256 @@
+"""One run of the ablation: trained and evaluated by the bundle, each step once; what was cut off goes on."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ablations.outcome import image_views, pack
+from ablations.settings import SETTINGS, Setting
+from machine import machine
+
+from clnet.data.datalist import read_datalist
+from clnet.evaluation.folder import METRICS_FILE, read_metrics
+from clnet.evaluation.record import read_record
+from clnet.evaluation.tracking import single_numbers
+from clnet.training.checkpoints import BEST, LAST
+from clnet.training.command_line import run_config
+from clnet.training.facts import data_fingerprint, git_commit, versions
+from clnet.training.mlflow_run import flatten
+from clnet.training.record import read_metrics as read_epochs
+from clnet.training.record import read_run
+
+ROOT = Path(__file__).parents[2]
+SECTIONS = ("validation", "test")
+EXPERIMENT = "clnet-ablation"
+# What an outcome depends on, beside data and code; all else in the config is wiring and places.
+DECIDES = (
+    *("seed", "size", "batch_size", "max_epochs", "val_interval", "learning_rate", "warmup_iterations"),
+    *("linker_factor", "gradient_clip", "preprocessing", "random_transforms", "finish", "network", "loss"),
+    *("optimizer", "schedule"),
+)
+Call = Callable[[list[str], Path], None]
+"""Runs a command with a file for what it says."""
+
+
+class RunError(Exception):
+    """A command of a run ended with an error; the message is the last that it said."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run that is wanted.
+
+    Attributes:
+        name: of the setting.
+        seed, epochs: of the training.
+        output: the folder of all runs, absolute.
+        data: the folder of its data set.
+        words: more words for every command of the bundle.
+        parent_run: in MLflow.
+    """
+
+    name: str
+    seed: int
+    epochs: int
+    output: Path
+    data: Path
+    words: tuple[str, ...] = ()
+    parent_run: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name}-seed{self.seed}-{self.epochs}epochs"
+
+    @property
+    def setting(self) -> Setting:
+        """What is trained."""
+        return SETTINGS[self.name]
+
+    @property
+    def trained(self) -> "Plan":
+        """The run whose weights this one takes: itself, most of the time."""
+        return replace(self, name=self.setting.trained_as) if self.setting.trained_as else self
+
+    @property
+    def folder(self) -> Path:
+        """Of the training."""
+        return self.output / str(self.trained)
+
+    def training(self, resume: bool = False) -> list[str]:
+        """The words of the bundle's command that trains."""
+        return self._command("training", (), {"run_name": self.folder.name, "resume": str(resume)})
+
+    def evaluating(self, section: str) -> list[str]:
+        """The words of the bundle's command that evaluates on a section."""
+        return self._command(
+            "evaluating",
+            ("evaluate",),
+            {
+                "run_name": self.evaluated(section).name,
+                "section": section,
+                "weights": str(self.folder / BEST),
+                "attention": "False",
+                "report": "False",
+                **self.setting.evaluating,
+            },
+        )
+
+    def evaluated(self, section: str) -> Path:
+        """The folder of an evaluation."""
+        return self.output / f"{self}-{section}"
+
+    def _command(self, run_id: str, configs: tuple[str, ...], options: Mapping[str, str]) -> list[str]:
+        files = [f"bundle/configs/{name}.yaml" for name in ("train", *self.trained.setting.configs, *configs)]
+        options = {
+            "output_dir": str(self.output),
+            "dataset_dir": str(self.data),
+            "experiment": EXPERIMENT,
+            "seed": str(self.seed),
+            "max_epochs": str(self.epochs),
+            **({"parent_run": self.parent_run} if self.parent_run else {}),
+            **self.trained.setting.overrides,
+            **options,
+        }
+        words = [word for name, value in options.items() for word in (f"--{name}", value)]
+        return ["-m", "monai.bundle", "run", run_id, "--config_file", str(files), *words, *self.words]
+
+    def settings(self) -> dict[str, str]:
+        """Every value of the config that the outcome depends on, flat."""
+        return {
+            **deciding(run_config(self.training())),
+            **flatten({"evaluating": dict(self.setting.evaluating)}),
+        }
+
+
+def deciding(config: Mapping[str, Any]) -> dict[str, str]:
+    """The values of a config that an outcome depends on, flat."""
+    return flatten({name: config[name] for name in DECIDES if name in config})
+
+
+def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """In what settings differ.
+
+    Those that only one side knows do not count: what was added to the config since is taken to be what it was
+    before there was a word for it.
+    """
+    return [
+        f"{name} was {before[name]}, is {value}"
+        for name, value in now.items()
+        if before.get(name, value) != value
+    ]
+
+
+def shell(environment: Mapping[str, str], held: tuple[int, ...] = ()) -> tuple[Call, Callable[[], None]]:
+    """What runs commands, one thread each, and what ends those that are running.
+
+    Args:
+        environment: of the commands.
+        held: file descriptors that they keep open.
+    """
+    running: set[subprocess.Popen[bytes]] = set()
+
+    def call(words: list[str], log: Path) -> None:
+        with log.open("ab") as said:
+            process = subprocess.Popen(
+                [sys.executable, "-W", "ignore", *words],
+                cwd=ROOT,
+                env={**os.environ, **environment},
+                stdout=said,
+                stderr=said,
+                pass_fds=held,
+            )
+            running.add(process)
+            try:
+                code = process.wait()
+            finally:
+                running.discard(process)
+        if code:
+            raise RunError(f"{last_line(log)} (all of it: {log})")
+
+    def stop() -> None:
+        for process in list(running):
+            process.terminate()
+
+    return call, stop
+
+
+def last_line(log: Path) -> str:
+    """The last that a command said."""
+    lines = [line for line in re.split(r"[\r\n]", log.read_text(errors="replace")) if line.strip()]
+    return lines[-1].strip() if lines else "it said nothing"
+
+
+def train(plan: Plan, call: Call) -> None:
+    """Train, or go on with a training that was cut off; nothing if it is finished."""
+    folder, run = plan.folder, read_run(plan.folder)
+    same = (
+        not changes(deciding(run.get("config", {})), deciding(run_config(plan.training())))
+        and run.get("data_fingerprint") == data_fingerprint(plan.data)
+        and (folder / LAST).exists()
+    )
+    if same and run["status"] == "finished":
+        return
+    if folder.exists() and not same:  # cut off before its first checkpoint, or by other settings
+        shutil.rmtree(folder)
+    call(plan.training(resume=same), plan.output / f"{folder.name}.log")
+
+
+def evaluate(plan: Plan, call: Call) -> dict[str, float]:
+    """Evaluate on both sections, and tell the seconds that each took; 0 if it was done before."""
+    seconds = {}
+    for section in SECTIONS:
+        folder, began = plan.evaluated(section), time.monotonic()
+        written = folder / METRICS_FILE  # the last of its files
+        if not written.exists() or written.stat().st_mtime < (plan.folder / BEST).stat().st_mtime:
+            shutil.rmtree(folder, ignore_errors=True)
+            call(plan.evaluating(section), plan.output / f"{plan}.log")
+        seconds[section] = round(time.monotonic() - began, 1)
+    return seconds
+
+
+def result(plan: Plan, evaluation_seconds: Mapping[str, float]) -> dict[str, Any]:
+    """All that is kept of a finished run: facts, headline numbers, and outcomes to compute tables from."""
+    trained = read_run(plan.folder)
+    sections = {}
+    datalist = read_datalist(plan.data)
+    for section in SECTIONS:
+        folder = plan.evaluated(section)
+        numbers = single_numbers(read_metrics(folder))
+        sections[section] = {
+            "seconds": evaluation_seconds[section],
+            "metrics": {name: round(value, 4) for name, value in numbers.items()},
+            "outcome": pack(read_record(folder), image_views(datalist[section])),
+        }
+    return {
+        "setting": plan.name,
+        "seed": plan.seed,
+        "epochs": plan.epochs,
+        "git_commit": trained.get("git_commit") or git_commit() or "not in a checkout",
+        "data_fingerprint": data_fingerprint(plan.data),
+        "machine": machine(),
+        "versions": versions(),
+        "training_seconds": round(training_seconds(plan.folder), 1),
+        "best": trained.get("best"),
+        "settings": plan.settings(),
+        "pairs": {name: len(pairs) for name, pairs in datalist.sections.items()},
+        "sections": sections,
+    }
+
+
+def training_seconds(folder: Path) -> float:
+    """From each start of a training to the last that it recorded, summed; validation and all."""
+    run = read_run(folder)
+    starts = [datetime.fromisoformat(start["time"]).timestamp() for start in run["starts"]]
+    times = [line["time"] for line in read_epochs(folder)]
+    times.append(datetime.fromisoformat(run["ended"]).timestamp())
+    total = 0.0
+    for start, until in zip(starts, [*starts[1:], float("inf")], strict=True):
+        total += max((moment for moment in times if start <= moment < until), default=start) - start
+    return total
