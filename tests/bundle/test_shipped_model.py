@@ -15,6 +15,7 @@ from clnet.data.phantom import PhantomSettings, make_phantom
 
 sys.path.insert(0, str(ROOT / "scripts"))
 
+from page_text import percent
 from ship_model import CARD, card_performance, performance
 
 MODELS = ROOT / "bundle" / "models"
@@ -36,6 +37,15 @@ def test_it_is_small_and_holds_plain_weights_that_fit_the_config():
 def test_the_pages_tell_the_figures_of_the_record(page, figures):
     shown = re.search(r"<!-- performance -->\n(.*?)<!-- end", page.read_text(encoding="utf-8"), re.DOTALL)
     assert shown[1].strip() == figures(RECORD)
+
+
+@pytest.mark.parametrize(
+    ("variant", "row"), [("clnet", "CL-Net, the shipped model"), ("deformable_detr", "each view alone")]
+)
+def test_the_first_page_tells_figures_of_the_record(variant, row):
+    recall = recorded(f"{variant}_test.json")["detection"]["iou=0.5"]["recall"]
+    figures = " | ".join(percent(recall[rate]) for rate in ("0.25", "0.5", "1"))
+    assert f"| {row} | {figures} |" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_metadata_tell_the_figures_of_the_record():
