@@ -154,7 +154,7 @@ def check_boxes_inside(boxes: NDArray[np.float32], rows: int, columns: int, wher
 def _as_boxes(boxes: ArrayLike, image: Path) -> NDArray[np.float32]:
     try:
         array = np.asarray(boxes, dtype=np.float32)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise PairError(f"{image}: boxes are {boxes!r}; a list of four numbers each is expected") from error
     if array.size == 0:
         return np.zeros((0, 4), np.float32)

@@ -253,6 +253,8 @@ BOX = [10, 20, 30, 40]
         ({"cc": {"boxes": [BOX, BOX], "lesion_ids": ["1", "1"]}}, "a lesion has one box in a view"),
         ({"cc": {"boxes": [BOX], "lesion_ids": []}}, "each box needs the id of its lesion"),
         ({"cc": {"boxes": [BOX], "lesion_ids": [1]}}, "a list of texts"),
+        ({"cc": {"boxes": [BOX], "lesion_ids": ["\ud800"]}}, "a list of texts"),
+        ({"cc": {"boxes": [[1, 2, 3, 10**400]], "lesion_ids": ["1"]}}, "a list of four numbers"),
         ({"cc": {"boxes": [["a", 1, 2, 3]], "lesion_ids": ["1"]}}, "a list of four numbers"),
         ({"cc": None, "mlo": None}, "the label has no view"),
         ({"lcc": None}, "a label is"),
@@ -343,6 +345,7 @@ BAD = [
     ("GET", "/clnet/pairs/nope/findings", {}, 404, "there is no pair"),
     ("GET", "/clnet/nothing.js", {}, 404, "there is no /clnet/nothing.js"),
     ("GET", "/clnet/app.py", {}, 404, "there is no /clnet/app.py"),
+    ("GET", "/clnet/a%00/page.js", {}, 404, "there is no /clnet/a"),
     ("GET", "/info/", {"headers": {"Origin": "https://elsewhere.example"}}, 403, "pages of other sites"),
 ]
 
@@ -469,6 +472,27 @@ print(json.dumps([{pair.pair_id: pair.images for pair in pairs} for pairs in (by
         "00001_L_CC",
         "00001_R_CC",
     ]
+
+
+def test_a_fault_of_our_own_routes_is_not_blamed_on_the_request():
+    code = """
+import asyncio, contextlib
+from fastapi import FastAPI
+from clnet.apps.label.server import app
+faulty = FastAPI(exception_handlers=app.exception_handlers)
+
+@faulty.get("/clnet/fault")
+def fault(): raise KeyError("ours")
+
+async def receive(): return {"type": "http.request"}
+async def send(message): print(message.get("status", ""))
+asked = {"type": "http", "method": "GET", "path": "/clnet/fault", "query_string": b"", "headers": []}
+with contextlib.suppress(KeyError):  # goes on to the server's log
+    asyncio.run(faulty(asked, receive, send))
+"""
+    needs_venv()
+    said = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.split()[-1] == "500"
 
 
 def test_usage_is_told(tmp_path):

@@ -56,6 +56,7 @@ def test_a_pair_may_miss_one_view():
         (lambda: view(_1=(1, 2, float("nan"), 9)), "finite"),
         (lambda: View(Path("a.dcm"), [[1, 2, 3]], ("1",)), r"shape \[1, 3\]"),
         (lambda: View(Path("a.dcm"), [["x", 2, 3, 4]], ("1",)), "four numbers"),
+        (lambda: View(Path("a.dcm"), [[1, 2, 3, 10**400]], ("1",)), "four numbers"),
         (lambda: View(Path("a.dcm"), [[1, 2, 3, 4]], ()), "1 boxes but 0 lesion_ids"),
         (
             lambda: View(Path("a.dcm"), [[1, 2, 3, 4], [5, 6, 7, 8]], ("1", "1")),

@@ -75,7 +75,7 @@ def _check_form(label: Any, pair: ImagePair) -> None:
         if not isinstance(part, dict) or set(part) != {"boxes", "lesion_ids"}:
             raise RequestError(f"{name} has another form; a label is {form}")
         ids = part["lesion_ids"]
-        if not isinstance(ids, list) or not all(isinstance(i, str) and i for i in ids):
+        if not isinstance(ids, list) or not all(isinstance(i, str) and i and i.isprintable() for i in ids):
             raise RequestError(f"{name}: lesion_ids is a list of texts, one for each box")
         if not isinstance(part["boxes"], list):
             raise RequestError(f"{name}: boxes is a list of [x_min, y_min, x_max, y_max]")

@@ -69,6 +69,8 @@ def refuse_for_now(request: Request, error: requests.RequestException) -> Respon
 @app.exception_handler(ValueError)
 def refuse_nonsense(request: Request, error: Exception) -> Response:
     """Values that MONAI Label has not checked, such as params that are no JSON."""
+    if request.url.path.startswith(f"{router.prefix}/"):
+        raise error  # our routes check what they are given: this is a fault of ours, and a status of 500
     logger.warning("%s: a request that makes no sense", request.url.path, exc_info=error)
     return refusal(422, f"the request makes no sense ({type(error).__name__}); check its parameters")
 
