@@ -319,6 +319,13 @@ BAD = [
         422,
         "a label is",
     ),
+    (
+        "PUT",
+        "/datastore/label?image=00000_L_CC.dcm",
+        {"files": {"label": ("label.json", b'{"boxes": [[1, 1, 9, 9]], "lesion_ids": ["\\ud800"]}')}},
+        422,
+        "a label is JSON",
+    ),
     ("DELETE", "/datastore/label?id=00000_L_CC.dcm&tag=final", {}, 404, "has no label"),
     ("DELETE", "/datastore/?id=nope", {}, 404, "there is no image"),
     ("PUT", "/datastore/?image=a", {"files": {"file": ("a.dcm", b"no image")}}, 422, "is refused"),

@@ -254,12 +254,19 @@ def read_view_label(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         View(Path("label"), content["boxes"], tuple(content["lesion_ids"]))
+        if not are_lesion_ids(content["lesion_ids"]):
+            raise ValueError("lesion_ids")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RequestError(
             'a label is JSON: {"boxes": [[x_min, y_min, x_max, y_max], …], "lesion_ids": ["1", …]}; '
             f"{file.name} is none ({type(error).__name__})"
         ) from error
     return {"boxes": content["boxes"], "lesion_ids": content["lesion_ids"]}
+
+
+def are_lesion_ids(ids: Any) -> bool:
+    """Whether this is a list of texts that can be shown and sent."""
+    return isinstance(ids, list) and all(isinstance(i, str) and i and i.isprintable() for i in ids)
 
 
 def _known_tag(tag: str) -> str:

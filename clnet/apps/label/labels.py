@@ -6,7 +6,7 @@ Each image keeps its own part as its label in the datastore. The same lesion id 
 from collections.abc import Mapping
 from typing import Any
 
-from clnet.apps.label.datastore import StudyFolder
+from clnet.apps.label.datastore import StudyFolder, are_lesion_ids
 from clnet.apps.label.pairs import ImagePair
 from clnet.apps.label.refusals import RequestError
 from clnet.data.pair import VIEW_NAMES, Pair, View
@@ -74,8 +74,7 @@ def _check_form(label: Any, pair: ImagePair) -> None:
             raise RequestError(f"{name} has boxes, but the pair has no {name} image")
         if not isinstance(part, dict) or set(part) != {"boxes", "lesion_ids"}:
             raise RequestError(f"{name} has another form; a label is {form}")
-        ids = part["lesion_ids"]
-        if not isinstance(ids, list) or not all(isinstance(i, str) and i and i.isprintable() for i in ids):
+        if not are_lesion_ids(part["lesion_ids"]):
             raise RequestError(f"{name}: lesion_ids is a list of texts, one for each box")
         if not isinstance(part["boxes"], list):
             raise RequestError(f"{name}: boxes is a list of [x_min, y_min, x_max, y_max]")
