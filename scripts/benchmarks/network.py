@@ -82,7 +82,7 @@ def network(rows: int, columns: int, rounds: int) -> dict[str, Any]:
 
 def network_small() -> dict[str, Any]:
     """At 512×256."""
-    return network(*SMALL, rounds=7)
+    return network(*SMALL, rounds=5)
 
 
 def network_large() -> dict[str, Any]:

@@ -33,7 +33,7 @@ def throughput() -> dict[str, Any]:
     torch.set_num_threads(1)
     train, inference = "bundle/configs/train.yaml", "bundle/configs/inference.yaml"
     with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) / "phantom"
+        data = Path(folder) / "data"  # a folder named phantom is the bundle's own to make
         make_phantom(data, PhantomSettings(pairs=PAIRS), workers=1)
         common = {"dataset_dir": data, "output_dir": folder, "show_bars": False}
         bundle("training", [train], max_epochs=2, run_name="training", **common)
