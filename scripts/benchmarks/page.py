@@ -61,8 +61,8 @@ def write_page(result: dict[str, Any]) -> None:
     machine = result["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
     parts = [
-        "# Performance\n\nMade by `./scripts/benchmark`; every number is a median of that run. What is "
-        "compared was measured in turn. Seconds are CPU seconds on one thread, "
+        "# Performance\n\nMade by `./scripts/benchmark`; every number is a median; parts may be "
+        "of runs of their own. What is compared was measured in turn. Seconds are CPU seconds on one thread, "
         "unless the table says otherwise.\n\n"
         f"{machine['processor']}, {machine['cores']} cores, {machine['system']}, Python {machine['python']}; "
         f"{versions}.\n"
