@@ -202,6 +202,7 @@ def _add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def _predict(options: argparse.Namespace) -> int:
     from clnet.inference.predict import PredictSettings, predict
     from clnet.inference.summary import describe
+    from clnet.training.allocator import keep_freed_memory
 
     settings = PredictSettings(
         options.bundle,
@@ -211,6 +212,7 @@ def _predict(options: argparse.Namespace) -> int:
         options.batch_size,
         options.secondary_capture,
     )
+    keep_freed_memory()
     summary = predict(options.input, options.output, settings)
     if summary is None:  # not the first of several processes
         return 0

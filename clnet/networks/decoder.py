@@ -5,8 +5,9 @@ from torch import Tensor, nn
 
 from clnet.networks.deformable_attention import DeformableAttention
 from clnet.networks.feature_levels import ImageFeatures
+from clnet.networks.feed_forward import FeedForward
 from clnet.networks.heads import DetectionHead
-from clnet.networks.layers import FeedForward, Residual, ResidualAttention
+from clnet.networks.layers import Residual, ResidualAttention
 
 
 class DecoderLayer(nn.Module):

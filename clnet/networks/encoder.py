@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from clnet.networks.backbone import make_backbone
 from clnet.networks.deformable_attention import DeformableAttention
 from clnet.networks.feature_levels import FeatureLevels, ImageFeatures
-from clnet.networks.layers import FeedForward, Residual
+from clnet.networks.feed_forward import FeedForward
+from clnet.networks.layers import Residual
 from clnet.networks.positions import sine_positions
 
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from clnet.networks.dropout import Dropout, ReLUDropout
+from clnet.networks.dropout import AddDropout
 
 
 class Residual(nn.Module):
@@ -12,29 +12,12 @@ class Residual(nn.Module):
 
     def __init__(self, width: int, dropout: float) -> None:
         super().__init__()
-        self.dropout = Dropout(dropout)
+        self.dropout = AddDropout(dropout)
         self.norm = nn.LayerNorm(width)
 
     def forward(self, x: Tensor, update: Tensor) -> Tensor:
         """X and update [..., D] to [..., D]."""
-        return self.norm(x + self.dropout(update))
-
-
-class FeedForward(nn.Module):
-    """Two linear layers on every token, with the residual around them (the paper's FFN in a layer)."""
-
-    def __init__(self, width: int, hidden: int, dropout: float) -> None:
-        super().__init__()
-        self.expand = nn.Linear(width, hidden)
-        self.activation = ReLUDropout(dropout)
-        self.contract = nn.Linear(hidden, width)
-        self.residual = Residual(width, dropout)
-        nn.init.xavier_uniform_(self.expand.weight)
-        nn.init.xavier_uniform_(self.contract.weight)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[..., D] to [..., D]."""
-        return self.residual(x, self.contract(self.activation(self.expand(x))))
+        return self.norm(self.dropout(x, update))
 
 
 class MultiHeadAttention(nn.Module):

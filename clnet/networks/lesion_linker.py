@@ -4,8 +4,9 @@ import torch
 from torch import Tensor, nn
 
 from clnet.networks.dustbin import absent_candidates, append_dustbin, exclude
+from clnet.networks.feed_forward import FeedForward
 from clnet.networks.heads import PRIOR_LOGIT
-from clnet.networks.layers import MLP, FeedForward, ResidualAttention, cosine_similarity
+from clnet.networks.layers import MLP, ResidualAttention, cosine_similarity
 
 
 class LinkerLayer(nn.Module):

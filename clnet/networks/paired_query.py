@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from clnet.networks.deformable_attention import DeformableAttention
 from clnet.networks.encoder import ImageEncoder
 from clnet.networks.feature_levels import ImageFeatures
+from clnet.networks.feed_forward import FeedForward
 from clnet.networks.heads import DetectionHead
-from clnet.networks.layers import FeedForward, Residual, ResidualAttention
+from clnet.networks.layers import Residual, ResidualAttention
 from clnet.networks.settings import check_sizes
 
 

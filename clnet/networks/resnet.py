@@ -30,14 +30,18 @@ class FrozenBatchNorm2d(nn.Module):
         self.register_buffer("running_var", torch.ones(channels))
 
     def convolve(self, convolution: nn.Conv2d, x: Tensor, stride: int | None = None) -> Tensor:
-        """The norm of the convolution, as one convolution: scaled kernels, and the shift as their bias.
+        """The norm of the convolution, in its kernels or on its output, whichever is less.
 
         Another stride than the convolution's may be given.
         """
         scale = self.weight * (self.running_var + EPSILON).rsqrt()
         shift = self.bias - self.running_mean * scale
-        kernels = convolution.weight * scale[:, None, None, None]
-        return F.conv2d(x, kernels, shift, stride or convolution.stride, convolution.padding)
+        kernels, steps, padding = convolution.weight, stride or convolution.stride, convolution.padding
+        if kernels[0].numel() <= x.shape[-2] * x.shape[-1]:
+            # Scaled kernels, and the shift as their bias: the norm is for free where the map is large.
+            return F.conv2d(x, kernels * scale[:, None, None, None], shift, steps, padding)
+        out = F.conv2d(x, kernels, None, steps, padding)
+        return torch.addcmul(shift[:, None, None], out, scale[:, None, None])
 
 
 class Block(ResNetBlock):

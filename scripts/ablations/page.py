@@ -222,8 +222,9 @@ def _cost(runs: Sequence[Mapping[str, Any]]) -> str:
     ]
     machines = sorted({f"{run['machine']['processor']}, {run['machine']['cores']} cores" for run in runs})
     return (
-        f"## Machine time\n\n{len(runs)} runs, {sum(seconds) / 3600:.1f} hours of one core in all, on "
-        f"{'; '.join(machines)}; one thread a run.\n\n"
+        f"## Machine time\n\n{len(runs)} runs, one thread each, on {'; '.join(machines)}: "
+        f"{sum(seconds) / 3600:.1f} hours from start to end of each, summed. What else the machine did "
+        "meanwhile is in that, pauses among it.\n\n"
         + table_text(["setting", "seed", "minutes", "best epoch", "commit"], lines)
     )
 

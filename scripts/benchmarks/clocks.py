@@ -1,30 +1,82 @@
 """Time what is compared in turn, so that whatever else the machine does hits all sides."""
 
+import multiprocessing
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from multiprocessing.connection import Connection
 from typing import Any
 
-Work = dict[str, Callable[[], Any]]
+Function = Callable[[], Any]
+Times = dict[str, dict[str, float]]
+ROUNDS = {"512x256": 7, "1024x512": 1}
+"""Of whole networks, by the size of the image; the large ones take minutes a round."""
 
 
-def take_turns(work: Work, rounds: int) -> dict[str, dict[str, float]]:
+def take_turns(work: Mapping[str, Function], rounds: int) -> Times:
     """Median seconds of CPU and of wall clock of each function, after one call that is not counted."""
-    cpu: dict[str, list[float]] = {name: [] for name in work}
-    wall: dict[str, list[float]] = {name: [] for name in work}
     for function in work.values():
         function()
+    return _medians(
+        {name: lambda function=function: timed(function) for name, function in work.items()}, rounds
+    )
+
+
+def take_turns_apart(makers: Mapping[str, Callable[[], Function]], rounds: int) -> Times:
+    """`take_turns` of functions that are made and called in a process each.
+
+    So the memory that one function frees does not serve the next of another.
+    """
+    spawn = multiprocessing.get_context("spawn")
+    pipes, processes = {}, []
+    for name, make in makers.items():
+        pipes[name], theirs = spawn.Pipe()
+        processes.append(spawn.Process(target=_serve, args=(make, theirs), daemon=True))
+        processes[-1].start()
+        theirs.close()
+    for pipe in pipes.values():
+        _ask(pipe)
+    medians = _medians({name: lambda pipe=pipe: _ask(pipe) for name, pipe in pipes.items()}, rounds)
+    for pipe in pipes.values():
+        pipe.close()
+    for process in processes:
+        process.join()
+    return medians
+
+
+def timed(function: Function) -> tuple[float, float]:
+    """Seconds of CPU and of wall clock of one call."""
+    start = time.process_time(), time.perf_counter()
+    function()
+    return time.process_time() - start[0], time.perf_counter() - start[1]
+
+
+def times_as_fast(times: Times, ours: str, theirs: str) -> float:
+    """How many times as fast the one is as the other, by CPU time."""
+    return times[theirs]["cpu"] / times[ours]["cpu"]
+
+
+def _medians(calls: Mapping[str, Callable[[], tuple[float, float]]], rounds: int) -> Times:
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
     for _ in range(rounds):
-        for name, function in work.items():
-            start = time.process_time(), time.perf_counter()
-            function()
-            cpu[name].append(time.process_time() - start[0])
-            wall[name].append(time.perf_counter() - start[1])
+        for name, call in calls.items():
+            found[name].append(call())
     return {
-        name: {"cpu": statistics.median(cpu[name]), "wall": statistics.median(wall[name])} for name in work
+        name: dict(zip(("cpu", "wall"), map(statistics.median, zip(*pairs, strict=True)), strict=True))
+        for name, pairs in found.items()
     }
 
 
-def times_as_fast(times: dict[str, dict[str, float]], ours: str, theirs: str) -> float:
-    """How many times as fast the one is as the other, by CPU time."""
-    return times[theirs]["cpu"] / times[ours]["cpu"]
+def _ask(pipe: Connection) -> tuple[float, float]:
+    pipe.send(None)
+    return pipe.recv()
+
+
+def _serve(make: Callable[[], Function], pipe: Connection) -> None:
+    function = make()
+    while True:
+        try:
+            pipe.recv()
+        except EOFError:
+            return
+        pipe.send(timed(function))

@@ -2,14 +2,16 @@
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from clocks import take_turns, times_as_fast
+from clocks import ROUNDS, take_turns, take_turns_apart, times_as_fast
 from torch import Tensor, nn
 
 from clnet.networks import PAPER_SETTINGS, CLNet
+from clnet.training.allocator import keep_freed_memory
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "networks"))
 from transformers_weights import deformable_detr, our_names
@@ -27,6 +29,14 @@ THEIR_SETTINGS = {
 }
 SINGLE_VIEW = {"inter_attention": False, "match_learning": "none"}
 SMALL, LARGE = (512, 256), (1024, 512)
+SIDES = ("ours", "transformers")
+KINDS = {
+    "inference": ("inference", False),
+    "inference_memory_kept": ("inference", True),
+    "training_step": ("training", False),
+    "training_step_memory_kept": ("training", True),
+}
+"""What is measured, and whether transformers keeps the memory that it frees, as the bundle's runs do."""
 
 
 def same_networks() -> tuple[CLNet, nn.Module]:
@@ -42,52 +52,59 @@ def same_networks() -> tuple[CLNet, nn.Module]:
     return ours, theirs
 
 
-def step(network: nn.Module, run: Callable[[], list[Tensor]]) -> None:
-    """Forward and backward, by a loss that costs nothing."""
-    network.zero_grad()
-    torch.stack([output.square().mean() for output in run()]).sum().backward()
-
-
-def network(rows: int, columns: int, rounds: int) -> dict[str, Any]:
-    """Two images at a time, one thread."""
-    torch.set_num_threads(1)
-    ours, theirs = same_networks()
-    image = torch.rand(1, 2, rows, columns)
-
-    def run_ours() -> list[Tensor]:
-        outputs = ours(image)
+def outputs_of(side: str, network: nn.Module, image: Tensor) -> list[Tensor]:
+    """Logits and boxes of two images [1, 2, rows, columns], in one form for both sides."""
+    if side == "ours":
+        outputs = network(image)
         return [outputs["logits"][-1].flatten(0, 1), outputs["boxes"][-1].flatten(0, 1)]
+    found = network(image.flatten(0, 1)[:, None])
+    return [found.logits.squeeze(-1), found.pred_boxes]
 
-    def run_theirs() -> list[Tensor]:
-        outputs = theirs(image.flatten(0, 1)[:, None])
-        return [outputs.logits.squeeze(-1), outputs.pred_boxes]
 
+def make_run(side: str, kind: str, size: tuple[int, int], memory_kept: bool) -> Callable[[], object]:
+    """Inference or a training step of one side, one thread; a loss that costs nothing."""
+    if memory_kept:
+        keep_freed_memory()
+    torch.set_num_threads(1)
+    network = dict(zip(SIDES, same_networks(), strict=True))[side]
+    image = torch.rand(1, 2, *size)
+    if kind == "inference":
+        return torch.inference_mode()(lambda: outputs_of(side, network, image))
+    network.train()
+
+    def step() -> None:
+        network.zero_grad()
+        outputs = outputs_of(side, network, image)
+        torch.stack([output.square().mean() for output in outputs]).sum().backward()
+
+    return step
+
+
+def network(size: tuple[int, int], rounds: int) -> dict[str, Any]:
+    """Two images at a time. Each side has a process of its own, and none of the other's memory."""
+    torch.set_num_threads(1)
+    image = torch.rand(1, 2, *size)
     with torch.inference_mode():
-        outputs = zip(run_ours(), run_theirs(), strict=True)
-        difference = max((a - b).abs().max().item() for a, b in outputs)
-        inference = take_turns({"ours": run_ours, "transformers": run_theirs}, rounds)
-    ours.train()
-    theirs.train()
-    training = take_turns(
-        {"ours": lambda: step(ours, run_ours), "transformers": lambda: step(theirs, run_theirs)}, rounds
-    )
-    return {
-        "inference": inference,
-        "inference_times_as_fast": times_as_fast(inference, "ours", "transformers"),
-        "training_step": training,
-        "training_step_times_as_fast": times_as_fast(training, "ours", "transformers"),
-        "greatest_difference": difference,
+        sides = zip(SIDES, same_networks(), strict=True)
+        found = [outputs_of(side, network, image) for side, network in sides]
+    result: dict[str, Any] = {
+        "greatest_difference": max((a - b).abs().max().item() for a, b in zip(*found, strict=True))
     }
+    for name, (kind, memory_kept) in KINDS.items():
+        makers = {side: partial(make_run, side, kind, size, memory_kept or side == "ours") for side in SIDES}
+        result[name] = take_turns_apart(makers, rounds)
+        result[f"{name}_times_as_fast"] = times_as_fast(result[name], *SIDES)
+    return result
 
 
 def network_small() -> dict[str, Any]:
     """At 512×256."""
-    return network(*SMALL, rounds=5)
+    return network(SMALL, ROUNDS["512x256"])
 
 
 def network_large() -> dict[str, Any]:
     """At 1024×512."""
-    return network(*LARGE, rounds=1)
+    return network(LARGE, ROUNDS["1024x512"])
 
 
 def pair() -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from clocks import ROUNDS
 from matplotlib.figure import Figure
 from page_text import table as table_text
 
@@ -31,7 +32,7 @@ def versus(measured: dict[str, Any], kinds: dict[str, str], theirs: str) -> str:
                     f"{words}, {size.replace('x', '×')}",
                     f"{ours:.3f}",
                     f"{other:.3f}",
-                    f"**{other / ours:.1f}×**",
+                    f"**{other / ours:.2f}×**",
                     f"{values['greatest_difference']:.0e}",
                 ]
             )
@@ -82,11 +83,22 @@ def write_page(result: dict[str, Any]) -> None:
         if name.startswith("network_")
     }
     if networks:
-        kinds = {"inference": "inference", "training_step": "forward and backward"}
+        kinds = {
+            name: words + more
+            for kind, words in (("inference", "inference"), ("training_step", "forward and backward"))
+            for name, more in ((kind, ""), (f"{kind}_memory_kept", ", memory kept"))
+        }
+        turns = ", ".join(f"{rounds} at {size.replace('x', '×')}" for size, rounds in ROUNDS.items())
         parts.append(
             "## The whole network\n\nWithout anything between views, at the paper's size (ResNet-50, 6 + 6 "
             "layers, 125 queries), it is Deformable DETR: against the one of Hugging Face's transformers, "
-            "with the same weights. Two images at a time.\n\n" + versus(networks, kinds, "transformers")
+            "with the same weights. Two images at a time, in turn, each network in a process of its own; "
+            f"rounds: {turns}.\n\n"
+            + versus(networks, kinds, "transformers")
+            + "\nThe C library gives memory that large tensors free back to the system and has to ask for it "
+            "again, page by page. Runs of the bundle keep it (`clnet/training/allocator.py`), and so do ours "
+            "here; transformers does in the rows that say *memory kept*, and is as it comes in the others. "
+            "What a page costs differs from machine to machine, and from hour to hour on a shared one.\n"
         )
     if "pair" in result:
         times = result["pair"]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from clnet.networks import dropout as module
-from clnet.networks.dropout import Dropout, ReLUDropout, fused_dropout, fused_relu_dropout
+from clnet.networks.dropout import AddDropout, add_dropout, fused_dropout, relu_dropout
 
 P = 0.1
 
@@ -35,18 +35,18 @@ def test_seeds_are_independent_of_each_other(other):
 
 def test_the_gradient_is_dropped_where_the_number_was():
     x = (torch.rand(300, 70) + 1).requires_grad_()
-    out = Dropout(P)(x)
+    out = fused_dropout(x, P, torch.tensor(1))
     (grad,) = torch.autograd.grad(out.sum(), x)
     torch.testing.assert_close(grad, (out / x).detach())
     assert 0 < (grad == 0).float().mean() < 0.2
 
 
 def test_torch_s_seed_repeats_a_run_and_calls_differ():
-    x = torch.rand(64, 64)
+    x, update = torch.rand(2, 64, 64)
     torch.manual_seed(5)
-    first, second = Dropout(P)(x), Dropout(P)(x)
+    first, second = AddDropout(P)(x, update), AddDropout(P)(x, update)
     torch.manual_seed(5)
-    assert torch.equal(Dropout(P)(x), first)
+    assert torch.equal(AddDropout(P)(x, update), first)
     assert not torch.equal(first, second)
 
 
@@ -60,44 +60,65 @@ def test_neither_threads_nor_strides_matter():
     assert torch.equal(fused_dropout(x.t().contiguous().t(), P, seed), expected)
 
 
-def test_relu_and_dropout_in_one_are_dropout_of_the_relu_with_its_gradient():
-    x, seed = torch.randn(300, 70), torch.tensor(2**40 + 3)
-    one, two = x.clone().requires_grad_(), x.clone().requires_grad_()
-    found, expected = fused_relu_dropout(one, P, seed), fused_dropout(torch.relu(two), P, seed)
-    assert torch.equal(found, expected)
-    weight = torch.randn(300, 70)
+def test_the_sum_is_that_of_x_and_what_dropout_leaves_with_both_gradients():
+    x, update = torch.randn(2, 300, 70)
+    seed, weight = torch.tensor(2**40 + 3), torch.randn(300, 70)
+    ours, plain = [(x.clone().requires_grad_(), update.clone().requires_grad_()) for _ in range(2)]
+    found, expected = add_dropout(*ours, P, seed), plain[0] + fused_dropout(plain[1], P, seed)
+    torch.testing.assert_close(found, expected)
     (found * weight).sum().backward()
     (expected * weight).sum().backward()
-    torch.testing.assert_close(one.grad, two.grad)
-    assert 0.5 < (one.grad == 0).float().mean() < 0.6  # half below zero, a tenth of the others dropped
+    for one, other in zip(ours, plain, strict=True):
+        assert torch.equal(one.grad, other.grad)
+
+
+def test_relu_and_dropout_in_one_are_dropout_of_the_relu():
+    x, out = torch.randn(2, 300, 70)
+    relu_dropout(x, out, P, 2**40 + 3)
+    assert torch.equal(out, fused_dropout(torch.relu(x), P, torch.tensor(2**40 + 3)))
 
 
 def test_not_a_number_stays_what_it_is():
-    x = torch.full((1000,), torch.nan)
+    x, out = torch.full((2, 1000), torch.nan)
     assert fused_dropout(x, P, torch.tensor(1)).isnan().all()
-    assert fused_relu_dropout(x, P, torch.tensor(1)).isnan().all()
+    assert add_dropout(torch.ones(1000), x, P, torch.tensor(1)).isnan().all()
+    out.zero_()
+    relu_dropout(x, out, P, 1)
+    assert out.isnan().all()
 
 
 @pytest.mark.parametrize(("p", "training"), [(P, False), (0.0, True), (1.0, True)])
 def test_all_or_nothing_is_what_torch_makes_of_it(p, training):
-    x = torch.randn(5, 4)
+    x, update = torch.randn(2, 5, 4)
     expected = torch.nn.Dropout(p).train(training)
-    assert torch.equal(Dropout(p).train(training)(x), expected(x))
-    assert torch.equal(ReLUDropout(p).train(training)(x), expected(torch.relu(x)))
+    assert torch.equal(AddDropout(p).train(training)(x, update), x + expected(update))
 
 
 @pytest.mark.parametrize("reason", ["no numba", "double precision"])
 def test_where_the_kernel_cannot_be_taken_torch_s_own_is(reason, monkeypatch):
     x = torch.rand(100, 100, dtype=torch.float64 if reason == "double precision" else torch.float32)
     if reason == "no numba":
-        monkeypatch.setattr(module, "compiled_kernel", lambda: None)
+        monkeypatch.setattr(module, "compiled_kernels", lambda: None)
     torch.manual_seed(0)
-    found = Dropout(P)(x)
+    found = AddDropout(P)(x, x)
     torch.manual_seed(0)
-    assert torch.equal(found, torch.nn.functional.dropout(x, P))
+    assert torch.equal(found, x + torch.nn.functional.dropout(x, P))
+
+
+def test_an_update_of_another_shape_or_precision_is_added_as_torch_does():
+    x, update = torch.rand(3, 4), torch.ones(4)
+    torch.manual_seed(0)
+    found = AddDropout(P)(x, update), AddDropout(P)(x.double(), torch.ones(3, 4))
+    torch.manual_seed(0)
+    expected = (
+        x + torch.nn.functional.dropout(update, P),
+        x + torch.nn.functional.dropout(torch.ones(3, 4), P),
+    )
+    torch.testing.assert_close(found[0], expected[0])
+    torch.testing.assert_close(found[1], expected[1].double())
 
 
 def test_the_operator_keeps_the_rules_of_pytorch():
-    x = torch.rand(3, 4, requires_grad=True)
+    x, update = (torch.rand(3, 4, requires_grad=True) for _ in range(2))
     torch.library.opcheck(fused_dropout, (x, P, torch.tensor(1)))
-    torch.library.opcheck(fused_relu_dropout, (x, P, torch.tensor(1)))
+    torch.library.opcheck(add_dropout, (x, update, P, torch.tensor(1)))
