@@ -141,19 +141,20 @@ def rows_of(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
         yield name, value
 
 
+def measured_before(file: Path, here: dict[str, Any]) -> dict[str, Any]:
+    """What the file holds of other measurements, if they are of such a machine with such versions."""
+    before: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    return before if all(before.get(name) == value for name, value in here.items()) else {}
+
+
 def main() -> None:
-    """Measure everything, or what was asked for; what the file holds of other measurements stays."""
+    """Measure everything, or what was asked for and keep the rest."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", action="append", choices=list(MEASURES), help="may be given several times")
-    parser.add_argument("--out", type=Path, default=ROOT / "output" / "benchmark.json")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "performance.json")
     options = parser.parse_args()
-    result: dict[str, Any] = (
-        json.loads(options.out.read_text()) if options.only and options.out.exists() else {}
-    )
-    result |= {
-        "machine": machine(),
-        "versions": {name: version(name) for name in VERSIONS},
-    }
+    here = {"machine": machine(), "versions": {name: version(name) for name in VERSIONS}}
+    result = here | (measured_before(options.out, here) if options.only else {})
     options.out.parent.mkdir(parents=True, exist_ok=True)
     for name in options.only or MEASURES:
         with tempfile.TemporaryDirectory() as folder:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from clnet.networks.backbone import BackboneError
+from clnet.networks.winograd import takes_winograd, winograd_convolution
 
 EPSILON = 1e-5
 
@@ -37,10 +38,13 @@ class FrozenBatchNorm2d(nn.Module):
         scale = self.weight * (self.running_var + EPSILON).rsqrt()
         shift = self.bias - self.running_mean * scale
         kernels, steps, padding = convolution.weight, stride or convolution.stride, convolution.padding
-        if kernels[0].numel() <= x.shape[-2] * x.shape[-1]:
+        if takes_winograd(x, convolution):
+            out = winograd_convolution(x, kernels)
+        elif kernels[0].numel() <= x.shape[-2] * x.shape[-1]:
             # Scaled kernels, and the shift as their bias: the norm is for free where the map is large.
             return F.conv2d(x, kernels * scale[:, None, None, None], shift, steps, padding)
-        out = F.conv2d(x, kernels, None, steps, padding)
+        else:
+            out = F.conv2d(x, kernels, None, steps, padding)
         return torch.addcmul(shift[:, None, None], out, scale[:, None, None])
 
 
@@ -113,11 +117,10 @@ class ResNetBackbone(ResNet):
 
     def forward(self, image: Tensor) -> list[Tensor]:  # type: ignore[override]  # the base gives one vector
         """Grey images [B, 1, H, W] to three maps [B, channels[i], H / stride, W / stride]."""
-        # Large maps with their channels side by side: convolution and pooling are faster on CPU, in the stem
-        # several times. Small ones are not.
+        # Channels side by side: convolution and pooling are faster on CPU, in the stem several times.
         image = image.to(memory_format=torch.channels_last)
         x = self.layer1(self.maxpool(self.bn1.convolve(self.conv1, image).relu_()))
-        c3 = self.layer2(x).contiguous()
+        c3 = self.layer2(x)
         c4 = self.layer3(c3)
         return [c3, c4, self.layer4(c4)]
 

@@ -49,7 +49,11 @@ def draw_growth(growth: dict[str, Any], file: Path) -> None:
         axes.set(xlabel=AXES[name], xscale="log", yscale="log" if name == "rows" else "linear")
         axes.set_xticks(places, list(points), minor=False)
         axes.minorticks_off()
-        if name != "rows":
+        if name == "rows":  # few decades: ticks at the measured seconds, rounded
+            seconds = [times["wall"] for times in points.values()]
+            axes.set_yticks(seconds, [f"{value:.2g}" for value in seconds], minor=False)
+            axes.tick_params(axis="y", which="minor", left=False, labelleft=False)
+        else:
             axes.set_ylim(bottom=0)
         axes.spines[["top", "right"]].set_visible(False)
     figure.axes[0].set_ylabel("seconds")
@@ -61,13 +65,21 @@ def write_page(result: dict[str, Any]) -> None:
     """Sections for what was measured; what was not is left out."""
     machine = result["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
-    parts = [
-        "# Performance\n\nMade by `./scripts/benchmark`; every number is a median; parts may be "
-        "of runs of their own. What is compared was measured in turn. Seconds are CPU seconds on one thread, "
-        "unless the table says otherwise.\n\n"
+    parts = ["# Performance\n"]
+    if "growth" in result:
+        draw_growth(result["growth"], ROOT / "docs" / "images" / "performance.png")
+        parts.append(
+            "![Seconds of inference over rows, queries, batch and threads](images/performance.png)\n\n"
+            "How the cost of inference grows, on a pair in the paper's network; 256 rows, 125 queries, a "
+            "batch of 1 and one thread where nothing else is said.\n"
+        )
+    parts.append(
+        "```bash\n./scripts/benchmark\n```\n\nmeasures all of this page and writes it, with every number in "
+        "`docs/performance.json`. Numbers are medians; parts may be of runs of their own. What is compared "
+        "was measured in turn. Seconds are CPU seconds on one thread, unless the table says otherwise.\n\n"
         f"{machine['processor']}, {machine['cores']} cores, {machine['system']}, Python {machine['python']}; "
         f"{versions}.\n"
-    ]
+    )
     if "attention" in result:
         kinds = {"forward": "forward", "forward_backward": "forward and backward"}
         parts.append(
@@ -95,8 +107,11 @@ def write_page(result: dict[str, Any]) -> None:
             "with the same weights. Two images at a time, in turn, each network in a process of its own; "
             f"rounds: {turns}.\n\n"
             + versus(networks, kinds, "transformers")
-            + "\nThe C library gives memory that large tensors free back to the system and has to ask for it "
-            "again, page by page. Runs of the bundle keep it (`clnet/training/allocator.py`), and so do ours "
+            + "\nAttention is not all of it: in training, 3×3 convolutions on maps of some size are "
+            "Winograd's (`clnet/networks/winograd.py`), dropout is one pass, and feed-forward networks go "
+            "through the cache piece by piece.\n\nThe C library gives memory that large tensors free back to "
+            "the system and has to ask for it again, page by page. Runs of the bundle keep it "
+            "(`clnet/training/allocator.py`), and so do ours "
             "here; transformers does in the rows that say *memory kept*, and is as it comes in the others. "
             "What a page costs differs from machine to machine, and from hour to hour on a shared one.\n"
         )
@@ -135,13 +150,6 @@ def write_page(result: dict[str, Any]) -> None:
         parts.append(
             "## Memory\n\nMiB of a process that runs the paper's network on one pair.\n\n"
             + table(["", "network made", "peak"], rows)
-        )
-    if "growth" in result:
-        draw_growth(result["growth"], ROOT / "docs" / "images" / "performance.png")
-        parts.append(
-            "## How the cost grows\n\n![Seconds of inference over rows, queries, batch and threads]"
-            "(images/performance.png)\n\nInference on a pair in the paper's network; 256 rows, 125 queries, "
-            "a batch of 1 and one thread where nothing else is said.\n"
         )
     if "throughput" in result:
         rows = [[name.split("_")[0], f"{value:.1f}"] for name, value in result["throughput"].items()]

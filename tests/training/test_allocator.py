@@ -25,7 +25,7 @@ print(int(statistics.median(use() for _ in range(15))))
 
 
 def pages(how):
-    """Of the median use: once in a while a small object moves into freed memory, and a piece needs a new place."""
+    """Of the median use: once in a while a small object moves into freed memory, where a piece was before."""
     said = subprocess.run(
         [sys.executable, "-c", PAGES_OF_LATER_TENSORS, how], check=True, capture_output=True, text=True
     )
