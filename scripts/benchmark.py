@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -147,24 +147,30 @@ def measured_before(file: Path, here: dict[str, Any]) -> dict[str, Any]:
     return before if all(before.get(name) == value for name, value in here.items()) else {}
 
 
-def main() -> None:
-    """Measure everything, or what was asked for and keep the rest."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def options_of(words: Sequence[str]) -> argparse.Namespace:
+    """What the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--only", action="append", choices=list(MEASURES), help="may be given several times")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "performance.json")
-    options = parser.parse_args()
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where the page is written (docs)")
+    return parser.parse_args(words)
+
+
+def main(words: Sequence[str]) -> None:
+    """Measure everything, or what was asked for and keep the rest."""
+    options = options_of(words)
+    file = options.docs / "performance.json"
     here = {"machine": machine(), "versions": {name: version(name) for name in VERSIONS}}
-    result = here | (measured_before(options.out, here) if options.only else {})
-    options.out.parent.mkdir(parents=True, exist_ok=True)
+    result = here | (measured_before(file, here) if options.only else {})
+    options.docs.mkdir(parents=True, exist_ok=True)
     for name in options.only or MEASURES:
         with tempfile.TemporaryDirectory() as folder:
             result[name] = MEASURES[name](Path(folder))
         for row, value in rows_of(result[name]):
             print(f"{name:<28}{row:<56}{value:>12.5g}", flush=True)
-        options.out.write_text(json.dumps(result, indent=1) + "\n")
-    importlib.import_module("page").write_page(result)
-    print(f"\nwritten to {options.out} and docs/performance.md")
+        file.write_text(json.dumps(result, indent=1) + "\n")
+    importlib.import_module("page").write_page(result, options.docs)
+    print(f"\nwritten to {file} and performance.md beside it")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,9 +1,11 @@
 """How the shipped model does on pairs that are disturbed on purpose: writes docs/robustness.md.
 
-Each disturbance is a copy of the phantom's test section, evaluated by the bundle as any data set is.
+Each disturbance is a copy of the phantom's test section, evaluated by the bundle as any data set is. Numbers
+are kept in docs/robustness.json and not made again while model and phantom are the same.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import shutil
@@ -20,13 +22,14 @@ from page_text import percent, table
 
 from clnet.data.datalist import Datalist, write_datalist
 from clnet.data.phantom import PhantomSettings, make_phantom
-from clnet.evaluation.folder import METRICS_FILE, read_metrics
+from clnet.evaluation.folder import read_metrics
 from clnet.evaluation.record import iou_key
 from clnet.training.facts import data_fingerprint, git_commit
 
 ROOT = Path(__file__).parent.parent
 RATE, IOU = "0.25", iou_key(0.5)
 SECTION = "test"
+WEIGHTS = ROOT / "bundle" / "models" / "model.pt"
 UNDISTURBED = "undisturbed"
 # Each view by itself, on the undisturbed pairs: what is left to lose.
 SINGLE_VIEW = ROOT / "bundle" / "models" / "record" / "deformable_detr_test.json"
@@ -61,61 +64,73 @@ def name_of(disturbance: str, level: float) -> str:
     return f"{disturbance}-{level:g}" if is_changed else UNDISTURBED
 
 
-def evaluate_all(options: argparse.Namespace) -> None:
-    """Evaluate what is not evaluated yet, the most telling levels first."""
+def evaluate_missing(options: argparse.Namespace, file: Path) -> None:
+    """Evaluate what the file does not have, and add each to the file."""
     phantom = make_phantom(options.output / "phantom", PhantomSettings(options.pairs))
-    disturbed = options.output / "disturbed"
-    for place in range(max(len(disturbance.levels) for disturbance in DISTURBANCES.values())):
-        for name, disturbance in DISTURBANCES.items():
-            if place >= len(disturbance.levels):
-                continue
-            level = disturbance.levels[place]
-            run = name_of(name, level)
-            if (options.output / run / METRICS_FILE).exists():
-                continue
-            began, data = time.monotonic(), options.output / "phantom"
-            for folder in (options.output / run, disturbed):  # of a run that was cut off
-                shutil.rmtree(folder, ignore_errors=True)
-            if run != UNDISTURBED:
-                data = disturbed
-                (data / "images").mkdir(parents=True)
-                pairs = disturbance.change(phantom[SECTION], level, data / "images")
-                sections = {SECTION: tuple(pairs)}
-                write_datalist(Datalist(f"{phantom.name}, {run}", sections), data / "datalist.json")
-            evaluate(data, options.output, run, ["--phantom_pairs", str(options.pairs), *options.words])
-            for folder in (disturbed, data / "cache"):
-                shutil.rmtree(folder, ignore_errors=True)
+    content = kept(file, identity(options.output / "phantom"))
+    found: dict[str, dict[str, Any]] = {}
+    for name, level in missing(content["disturbances"]):
+        run = name_of(name, level)
+        if run not in found:
+            began = time.monotonic()
+            found[run] = evaluate_one(options, phantom, name, level)
             print(f"{run}: evaluated in {time.monotonic() - began:.0f} s", flush=True)
+        points = content["disturbances"].setdefault(name, [])
+        points.append({"level": level, "git_commit": git_commit(), **found[run]})
+        points.sort(key=lambda point: point["level"])
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def measured(output: Path) -> dict[str, Any]:
-    """The numbers of all that is evaluated, by disturbance, with rising levels."""
+def missing(points: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[tuple[str, float]]:
+    """Disturbances and levels without numbers, the most telling first."""
+    wanted = [
+        (place, name, level)
+        for name, disturbance in DISTURBANCES.items()
+        for place, level in enumerate(disturbance.levels)
+        if level not in {point["level"] for point in points.get(name, ())}
+    ]
+    return [(name, level) for _, name, level in sorted(wanted, key=lambda it: it[0])]
 
-    def point(name: str, level: float) -> dict[str, Any]:
-        metrics = read_metrics(output / name_of(name, level))
-        return {
-            "level": level,
-            "recall": metrics["detection"][IOU]["recall"][RATE],
-            "links": metrics["links"] and metrics["links"][IOU]["all"],
-            "counts": metrics["counts"],
-        }
 
-    single_view = json.loads(SINGLE_VIEW.read_text(encoding="utf-8"))
+def evaluate_one(options: argparse.Namespace, phantom: Datalist, name: str, level: float) -> dict[str, Any]:
+    """Disturb the phantom, evaluate, and give the numbers; the images are deleted."""
+    run, data, disturbed = name_of(name, level), options.output / "phantom", options.output / "disturbed"
+    for folder in (options.output / run, disturbed):  # of a run that was cut off
+        shutil.rmtree(folder, ignore_errors=True)
+    if run != UNDISTURBED:
+        data = disturbed
+        (data / "images").mkdir(parents=True)
+        pairs = tuple(DISTURBANCES[name].change(phantom[SECTION], level, data / "images"))
+        write_datalist(Datalist(f"{phantom.name}, {run}", {SECTION: pairs}), data / "datalist.json")
+    evaluate(data, options.output, run, ["--phantom_pairs", str(options.pairs), *options.words])
+    for folder in (disturbed, data / "cache"):
+        shutil.rmtree(folder, ignore_errors=True)
+    metrics = read_metrics(options.output / run)
     return {
-        "git_commit": git_commit(),
-        "data_fingerprint": data_fingerprint(output / "phantom"),
+        "recall": metrics["detection"][IOU]["recall"][RATE],
+        "links": metrics["links"] and metrics["links"][IOU]["all"],
+        "counts": metrics["counts"],
+    }
+
+
+def identity(phantom: Path) -> dict[str, Any]:
+    """What all numbers of the page depend on."""
+    return {
+        "data_fingerprint": data_fingerprint(phantom),
+        "weights": hashlib.sha256(WEIGHTS.read_bytes()).hexdigest(),
         "rate": RATE,
         "iou": IOU,
-        "single_view": single_view["detection"][IOU]["recall"][RATE],
-        "disturbances": {
-            name: [
-                point(name, level)
-                for level in sorted(disturbance.levels)
-                if (output / name_of(name, level) / METRICS_FILE).exists()
-            ]
-            for name, disturbance in DISTURBANCES.items()
-        },
     }
+
+
+def kept(file: Path, about: Mapping[str, Any]) -> dict[str, Any]:
+    """What was evaluated before, if it was of the same."""
+    before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    if all(before.get(name) == value for name, value in about.items()):
+        return before
+    single_view = json.loads(SINGLE_VIEW.read_text(encoding="utf-8"))
+    return {**about, "single_view": single_view["detection"][IOU]["recall"][RATE], "disturbances": {}}
 
 
 def draw(content: Mapping[str, Any], path: Path) -> None:
@@ -209,13 +224,12 @@ def options_of(words: Sequence[str]) -> argparse.Namespace:
 def main(words: Sequence[str]) -> None:
     """Evaluate what is not evaluated yet, and write the page."""
     options = options_of(words)
+    file = options.docs / "robustness.json"
     if not options.page:
-        evaluate_all(options)
-    content = measured(options.output)
+        evaluate_missing(options, file)
+    content = json.loads(file.read_text(encoding="utf-8"))
     (options.docs / "images").mkdir(parents=True, exist_ok=True)
     draw(content, options.docs / "images" / "robustness.png")
-    text = json.dumps(content, indent=1, ensure_ascii=False)
-    (options.docs / "robustness.json").write_text(text + "\n", encoding="utf-8")
     (options.docs / "robustness.md").write_text(page(content), encoding="utf-8")
     print(f"written to {options.docs / 'robustness.md'}")
 

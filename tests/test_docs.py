@@ -2,9 +2,10 @@
 
 import re
 
+import ablation
+import benchmark
 import pytest
 import robustness
-from ablation import options_of
 from page_commands import ROOT, commands_of, made_small, run_command
 
 PAGES = sorted(
@@ -27,7 +28,7 @@ ELSEWHERE = {
 TESTS = ("./scripts/test", "./scripts/test_deploy", "./scripts/test_label")
 SET_UP = ("./scripts/demo", "./scripts/deploy", "./scripts/label", *TESTS)
 # What takes hours; tests/scripts runs them with a tiny budget.
-LONG = {"./scripts/ablation": options_of, "./scripts/robustness": robustness.options_of}
+LONG = {f"./scripts/{script.__name__}": script.options_of for script in (ablation, benchmark, robustness)}
 
 
 @pytest.fixture(scope="module")

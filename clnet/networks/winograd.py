@@ -39,14 +39,15 @@ OUTPUTS = ((1, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 0), (0, 1, 1, 4, 4, 0), (0, 1, 
 def takes_winograd(x: Tensor, convolution: nn.Conv2d) -> bool:
     """Whether it is quicker for this convolution of x [B, C, H, W]: in training on CPU, on maps of some size.
 
-    In inference it gains little, and exact results count for more: Winograd's are apart by some 1e-6 of
-    the largest.
+    In inference it gains little, and exact results count for more: Winograd's are some 1e-6 of the largest
+    apart, and useless in half precision.
     """
-    learns = torch.is_grad_enabled() and convolution.weight.requires_grad and x.device.type == "cpu"
+    learns = torch.is_grad_enabled() and convolution.weight.requires_grad
+    fits = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
     plain = convolution.kernel_size == (3, 3) and convolution.stride == convolution.padding == (1, 1)
     tiled = x.shape[-2] % TILE == 0 and x.shape[-1] % TILE == 0
     # To transform the kernels costs the more the more channels there are, however few the tiles.
-    return learns and plain and tiled and x[:, 0].numel() >= 2 * x.shape[1]
+    return learns and fits and plain and tiled and x[:, 0].numel() >= 2 * x.shape[1]
 
 
 def winograd_convolution(x: Tensor, kernels: Tensor) -> Tensor:

@@ -30,12 +30,13 @@ class Record:
 
     A line of metrics is one of::
 
-        {"kind": "training", "epoch": 1, "iteration": 40, "time": …, "seconds": …,
+        {"kind": "training", "epoch": 1, "iteration": 40, "time": …, "cpu_seconds": …, "seconds": …,
          "losses": {"loss": …, …}, "learning_rates": {"backbone": …, …}}
-        {"kind": "validation", "epoch": 1, "iteration": 40, "time": …, "metrics": {"mean_recall": …, …}}
+        {"kind": "validation", "epoch": 1, "iteration": 40, "time": …, "cpu_seconds": …,
+         "metrics": {"mean_recall": …, …}}
 
-    where losses are means over the epoch, ``time`` counts seconds since 1970, and a number that is not finite
-    is null.
+    where losses are means over the epoch, ``time`` counts seconds since 1970, ``cpu_seconds`` are those of
+    the process since it began (without processes that load data), and a number that is not finite is null.
 
     Args:
         run_dir: the folder of the run.
@@ -121,6 +122,7 @@ class Record:
             "epoch": engine.state.epoch,
             "iteration": engine.state.iteration,
             "time": round(time.time(), 3),
+            "cpu_seconds": round(time.process_time(), 1),
             **content,
         }
         with (self.run_dir / METRICS).open("a", encoding="utf-8") as file:

@@ -210,22 +210,28 @@ def _cost(runs: Sequence[Mapping[str, Any]]) -> str:
     if not runs:
         return ""
     seconds = [run["training_seconds"] + sum(run["evaluation_seconds"].values()) for run in runs]
+    of_cpu = [run.get("training_cpu_seconds") for run in runs]
     lines = [
         [
             f"`{run['setting']}`",
             str(run["seed"]),
             f"{total / 60:.1f}",
+            "" if cpu is None else f"{cpu / 60:.1f}",
             str((run["best"] or {}).get("epoch", "")),
             f"{run['git_commit'][:12]}{'-dirty' * run['git_commit'].endswith('-dirty')}",
         ]
-        for run, total in zip(runs, seconds, strict=True)
+        for run, total, cpu in zip(runs, seconds, of_cpu, strict=True)
     ]
+    known = [cpu for cpu in of_cpu if cpu is not None]
+    told = (
+        f"CPU time was recorded for {len(known)} trainings: {sum(known) / 3600:.1f} hours." if known else ""
+    )
     machines = sorted({f"{run['machine']['processor']}, {run['machine']['cores']} cores" for run in runs})
+    heads = ["setting", "seed", "minutes", "of CPU", "best epoch", "commit"]
     return (
         f"## Machine time\n\n{len(runs)} runs, one thread each, on {'; '.join(machines)}: "
         f"{sum(seconds) / 3600:.1f} hours from start to end of each, summed. What else the machine did "
-        "meanwhile is in that, pauses among it.\n\n"
-        + table_text(["setting", "seed", "minutes", "best epoch", "commit"], lines)
+        f"meanwhile is in that, pauses among it. {told}\n\n" + table_text(heads, lines)
     )
 
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -237,6 +237,7 @@ def result(plan: Plan, evaluation_seconds: Mapping[str, float]) -> dict[str, Any
         "machine": machine(),
         "versions": versions(),
         "training_seconds": round(training_seconds(plan.folder), 1),
+        "training_cpu_seconds": training_cpu_seconds(plan.folder),
         "best": trained.get("best"),
         "settings": plan.settings(),
         "pairs": {name: len(pairs) for name, pairs in datalist.sections.items()},
@@ -247,10 +248,27 @@ def result(plan: Plan, evaluation_seconds: Mapping[str, float]) -> dict[str, Any
 def training_seconds(folder: Path) -> float:
     """From each start of a training to the last that it recorded, summed; validation and all."""
     run = read_run(folder)
-    starts = [datetime.fromisoformat(start["time"]).timestamp() for start in run["starts"]]
-    times = [line["time"] for line in read_epochs(folder)]
-    times.append(datetime.fromisoformat(run["ended"]).timestamp())
+    ended = {"time": datetime.fromisoformat(run["ended"]).timestamp()}
+    return sum(
+        max((line["time"] for line in lines), default=start) - start
+        for start, lines in lines_by_start(run, [*read_epochs(folder), ended])
+    )
+
+
+def training_cpu_seconds(folder: Path) -> float | None:
+    """Of all starts of a training; None if a record of before does not tell."""
     total = 0.0
-    for start, until in zip(starts, [*starts[1:], float("inf")], strict=True):
-        total += max((moment for moment in times if start <= moment < until), default=start) - start
+    for _, lines in lines_by_start(read_run(folder), read_epochs(folder)):
+        if any("cpu_seconds" not in line for line in lines):
+            return None
+        total += max((line["cpu_seconds"] for line in lines), default=0.0)
     return total
+
+
+def lines_by_start(
+    run: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[float, list[Mapping[str, Any]]]]:
+    """The time of each start of a training, and the lines of its record that were written from there on."""
+    starts = [datetime.fromisoformat(start["time"]).timestamp() for start in run["starts"]]
+    for start, until in zip(starts, [*starts[1:], float("inf")], strict=True):
+        yield start, [line for line in lines if start <= line["time"] < until]

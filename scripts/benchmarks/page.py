@@ -7,7 +7,6 @@ from clocks import ROUNDS
 from matplotlib.figure import Figure
 from page_text import table as table_text
 
-ROOT = Path(__file__).parents[2]
 AXES = {
     "rows": "rows of the image (twice its columns)",
     "queries": "object queries a view",
@@ -61,13 +60,20 @@ def draw_growth(growth: dict[str, Any], file: Path) -> None:
     figure.savefig(file, dpi=120)
 
 
-def write_page(result: dict[str, Any]) -> None:
-    """Sections for what was measured; what was not is left out."""
+def write_page(result: dict[str, Any], docs: Path) -> None:
+    """Write performance.md and its picture; what was not measured is left out."""
+    if "growth" in result:
+        (docs / "images").mkdir(exist_ok=True)
+        draw_growth(result["growth"], docs / "images" / "performance.png")
+    (docs / "performance.md").write_text(page_of(result), encoding="utf-8")
+
+
+def page_of(result: dict[str, Any]) -> str:
+    """The Markdown: a section for each part."""
     machine = result["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
     parts = ["# Performance\n"]
     if "growth" in result:
-        draw_growth(result["growth"], ROOT / "docs" / "images" / "performance.png")
         parts.append(
             "![Seconds of inference over rows, queries, batch and threads](images/performance.png)\n\n"
             "How the cost of inference grows, on a pair in the paper's network; 256 rows, 125 queries, a "
@@ -157,4 +163,4 @@ def write_page(result: dict[str, Any]) -> None:
             "## From files to results\n\nThe small network of `train.yaml` on the phantom's DICOM files, one "
             "thread.\n\n" + table(["", "pairs a second"], rows)
         )
-    (ROOT / "docs" / "performance.md").write_text("\n".join(parts), encoding="utf-8")
+    return "\n".join(parts)

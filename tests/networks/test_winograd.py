@@ -49,6 +49,7 @@ def test_it_is_taken_where_kernels_learn_and_tiles_fit():
     x = torch.zeros(1, 8, 8, 12)
     assert takes_winograd(x, convolution())
     assert not takes_winograd(x[..., :10], convolution())
+    assert not takes_winograd(x.bfloat16(), convolution().bfloat16())
     assert not takes_winograd(x[..., :4, :4].repeat(1, 2, 1, 1), convolution(in_channels=16))
     assert not takes_winograd(x, convolution(stride=2))
     assert not takes_winograd(x, convolution(kernel_size=1, padding=0))

@@ -14,7 +14,7 @@ from ablations.kept import KeptRun, differences
 from ablations.numbers import Numbers
 from ablations.outcome import image_views, pack, unpack
 from ablations.page import evidence, page
-from ablations.runs import EXPERIMENT, Plan, RunError, shell, train, training_seconds
+from ablations.runs import EXPERIMENT, Plan, RunError, shell, train, training_cpu_seconds, training_seconds
 from ablations.settings import SETTINGS
 from ablations.tables import TABLES
 from mlflow import MlflowClient
@@ -251,9 +251,12 @@ def test_the_time_of_a_training_is_without_the_pause_between_its_starts(tmp_path
     run = {"starts": starts, "ended": "2030-01-01T02:00:30+00:00"}
     (tmp_path / "run.json").write_text(json.dumps(run))
     began = 1893456000  # 2030-01-01
-    lines = [{"time": began + 100}, {"time": began + 7220}]
+    lines = [{"time": began + 100, "cpu_seconds": 70}, {"time": began + 7220, "cpu_seconds": 15}]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert training_seconds(tmp_path) == pytest.approx(130)
+    assert training_cpu_seconds(tmp_path) == 85
+    (tmp_path / "metrics.jsonl").write_text(json.dumps({"time": began + 100}) + "\n")
+    assert training_cpu_seconds(tmp_path) is None
 
 
 @pytest.mark.slow

@@ -38,6 +38,7 @@ def test_every_epoch_has_its_mean_losses_and_learning_rates(tmp_path):
     assert training[1]["losses"] == {"loss": 19.5, "detection_class": 6.5, "link_class": 13.0}
     assert training[1]["learning_rates"] == {"backbone": 0.1, "other": 1.0}
     assert 0 < training[1]["seconds"] < 5
+    assert 0 < training[0]["cpu_seconds"] <= training[1]["cpu_seconds"]
 
 
 def test_every_validation_has_its_metrics_that_are_numbers(tmp_path):
