@@ -116,6 +116,9 @@ def page(size: tuple[int, int] = (1024, 512)) -> str:
         [
             "# The networks",
             "",
+            "![Both views pass one backbone; object queries of the two views attend to each other; link "
+            "queries point at detections](images/method.png)",
+            "",
             "This page is generated: `python -m clnet.networks.describe > docs/network.md`.",
             "",
             "## The paper's size",
