@@ -197,8 +197,8 @@ FINDINGS: dict[str, str] = {
     "noise": "The images have noise of their own, which training has seen; what is added comes on top.",
     "contrast": "Training draws gammas from 0.7 to 1.4, and within them hardly anything is lost.",
     "shifted_crop": "This is what the shipped model can stand least: with a fifth cut off it is no better "
-    "than a model that sees each view by itself, with three tenths it is worse. The depth from the chest wall "
-    "ties the views together, in the phantom more strictly than in patients, and the random crops of "
+    "than a model that sees each view by itself, with three tenths it is worse. The depth from the chest "
+    "wall ties the views together, in the phantom more strictly than in patients, and the random crops of "
     "training take the same columns from both views. Where the chest wall is cut off differently in the two, "
     "as it is in many real images, train with crops that differ, too.",
 }
