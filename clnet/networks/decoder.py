@@ -113,9 +113,7 @@ class ViewInteractiveDecoder(nn.Module):
         reference = self.reference_points(position).sigmoid()
         logits, boxes = [], []
         for index, layer in enumerate(self.layers):
-            scale = features.valid_ratios.repeat(1, 1, reference.shape[-1] // 2)  # (x, y) or (x, y, x, y)
-            references = reference[:, :, None] * scale[:, None]
-            query = layer(query, position, references, features, partner_present)
+            query = layer(query, position, features.places(reference), features, partner_present)
             head = self.heads[index if self.box_refinement else 0]
             layer_logits, layer_boxes = head(query, reference)
             logits.append(layer_logits)

@@ -27,6 +27,15 @@ class ImageFeatures(NamedTuple):
     shapes: Shapes
     """(rows, columns) of each level."""
 
+    def places(self, reference: Tensor) -> Tensor:
+        """Points or boxes in units of the valid image, [B, N, 2 or 4], in units of each level's map.
+
+        Returns:
+            [B, N, L, 2 or 4].
+        """
+        scale = self.valid_ratios.repeat(1, 1, reference.shape[-1] // 2)  # (x, y) or (x, y, x, y)
+        return reference[:, :, None] * scale[:, None]
+
     def of_view(self, view: int) -> "ImageFeatures":
         """The features of one view, where images are pairs: CC, MLO, CC, MLO, …."""
         return self._replace(

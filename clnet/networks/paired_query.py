@@ -1,6 +1,7 @@
 """Paired Lesion Query (appendix): the alternative in which one query finds a lesion in both views at once."""
 
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -34,7 +35,7 @@ class PairedDecoderLayer(nn.Module):
         Args:
             query: [B, N, D].
             position: [B, N, D].
-            references: [B, 2, N, 2], a point in each view, in units of the valid image.
+            references: [B, 2, N, 2 or 4], a point or a box in each view, in units of the valid image.
             views: features of the CC and of the MLO images.
             present: bool [B, 2]; a missing view is not read.
 
@@ -43,7 +44,7 @@ class PairedDecoderLayer(nn.Module):
         """
         query, _ = self.self_attention(query, query, position, position)
         for view, features in enumerate(views):
-            places = references[:, view, :, None] * features.valid_ratios[:, None]  # [B, N, L, 2]
+            places = features.places(references[:, view])
             update = self.view_attentions[view](
                 query + position, places, features.tokens, features.shapes, features.padding
             )
@@ -71,9 +72,11 @@ class PairedLesionQuery(nn.Module):
         ffn: int = 128,
         dropout: float = 0.0,
         paired_queries: int = 20,
+        box_refinement: bool = True,
     ) -> None:
         super().__init__()
         check_sizes(width, heads, feature_levels, decoder_layers)
+        self.box_refinement = box_refinement
         self.encoder = ImageEncoder(
             backbone, backbone_weights, feature_levels, width, heads, points, encoder_layers, ffn, dropout
         )
@@ -84,7 +87,11 @@ class PairedLesionQuery(nn.Module):
             PairedDecoderLayer(width, heads, feature_levels, points, ffn, dropout)
             for _ in range(decoder_layers)
         )
-        self.heads = nn.ModuleList(DetectionHead(width) for _ in range(2))
+        # By layer, as in `ViewInteractiveDecoder`, and by view.
+        self.heads = nn.ModuleList(
+            nn.ModuleList(DetectionHead(width, first=index == 0) for _ in range(2))
+            for index in range(decoder_layers if box_refinement else 1)
+        )
 
     def forward(
         self, image: Tensor, present: Tensor | None = None, valid_size: Tensor | None = None
@@ -110,11 +117,14 @@ class PairedLesionQuery(nn.Module):
         position, query = self.paired_queries.expand(image.shape[0], -1, -1).chunk(2, dim=-1)
         references = torch.stack([point(position).sigmoid() for point in self.reference_points], dim=1)
         logits, boxes = [], []
-        for layer in self.layers:
+        for index, layer in enumerate(self.layers):
             query = layer(query, position, references, views, present)
-            predictions = [head(query, references[:, view]) for view, head in enumerate(self.heads)]
+            heads = cast(nn.ModuleList, self.heads[index if self.box_refinement else 0])
+            predictions = [head(query, references[:, view]) for view, head in enumerate(heads)]
             logits.append(torch.stack([view_logits for view_logits, _ in predictions], dim=1))
             boxes.append(torch.stack([view_boxes for _, view_boxes in predictions], dim=1))
+            if self.box_refinement:
+                references = boxes[-1].detach()
         return {
             "logits": torch.stack(logits),
             "boxes": torch.stack(boxes),

@@ -128,12 +128,13 @@ def test_with_one_view_a_paired_query_reads_that_view_alone():
     position, query = network.paired_queries.expand(3, -1, -1).chunk(2, dim=-1)
     reference = network.reference_points[0](position).sigmoid()
     expected = []
-    for layer in network.layers:
+    for layer, heads in zip(network.layers, network.heads, strict=True):
         query, _ = layer.self_attention(query, query, position, position)
         places = reference[:, :, None].expand(-1, -1, len(features.shapes), -1)
         update = layer.view_attentions[0](query + position, places, features.tokens, features.shapes)
         query = layer.ffn(layer.view_residuals[0](query, update))
-        expected.append(network.heads[0](query, reference)[1])
+        reference = heads[0](query, reference)[1]
+        expected.append(reference)
     found = network(IMAGES, torch.tensor([[True, False]]).expand(3, 2))
     close(found["boxes"][:, :, 0], torch.stack(expected))
 

@@ -174,6 +174,21 @@ def test_a_paired_query_is_as_sure_as_the_less_sure_of_the_views_that_exist():
     torch.testing.assert_close(outputs["paired_logits"][1], mlo[1])
 
 
+@pytest.mark.parametrize("box_refinement", [True, False])
+@torch.no_grad()
+def test_a_paired_query_s_boxes_are_refined_from_layer_to_layer_or_said_anew(box_refinement):
+    torch.manual_seed(0)
+    network = PairedLesionQuery(width=32, paired_queries=6, box_refinement=box_refinement).eval()
+    heads = [head for layer in network.heads for head in layer]
+    assert len(heads) == (6 if box_refinement else 2)
+    for head in heads[:2]:
+        head.regress.last.weight.normal_(std=0.1)  # a first guess that depends on the image
+    first, second, third = network(torch.rand(1, 2, 64, 48))["boxes"]
+    # Untrained heads keep the box that they are to refine; one head for all layers says another in each.
+    assert torch.allclose(first, second, atol=1e-6) is box_refinement
+    assert torch.allclose(second, third, atol=1e-6) is box_refinement
+
+
 @torch.no_grad()
 def test_pair_verification_is_the_inner_product_of_projected_embeddings():
     torch.manual_seed(0)
