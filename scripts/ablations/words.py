@@ -28,8 +28,8 @@ FINDINGS: dict[str, str] = {
     "components": "Inter-attention is nearly all of it, and so it should be: on this phantom only the other "
     "view tells a mass from a mimic. The linker comes on top of it, and earns its place where few false "
     "positives are allowed; without inter-attention it brings nothing that shows at R@0.25. Rows meet from "
-    "two false positives per image on, where mimics may be shown as well. Two seeds of one row may be further "
-    "apart than the linker's gain: it has the same sign in both, and two are few.",
+    "two false positives per image on, where mimics may be shown as well. Two seeds of one row may be "
+    "further apart than the linker's gain: it has the same sign in both, and two are few.",
     "match_learning": "Whatever learns to match, Lesion Linker or Pair Verification, detects better than "
     "VILD, which does not; between the two the difference is within its interval. In the paper Pair "
     "Verification does not help.",
