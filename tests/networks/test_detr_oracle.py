@@ -53,7 +53,7 @@ def test_logits_and_boxes_of_every_layer_equal_those_of_transformers(feature_lev
     expected = theirs(image.flatten(0, 1)[:, None], pixel_mask=mask)
     found = ours(image, valid_size=valid_size)
 
-    def close(ours, theirs):  # transformers has its positions in single precision all the same
+    def close(ours, theirs):  # some of transformers' numbers are of single precision all the same
         torch.testing.assert_close(ours.flatten(0, 1), theirs, atol=1e-5, rtol=0)
 
     close(found["logits"][-1], expected.logits.squeeze(-1))
