@@ -38,9 +38,8 @@ FINDINGS: dict[str, str] = {
     "are. Without that, with the same two seeds, its R@0.25 was 42.0, and 71.0 at IoU ≥ 0.2: masses were "
     "found, boxes were coarse. It was that gap, seen on the test section, that showed the difference "
     "between the rows; nothing else was changed. Why it does so well is not tested. A guess: a paired query "
-    "reads both "
-    "images itself, at places that belong together, and in the phantom the depths of a mass in both views "
-    "are nearly the same; object queries learn of each other by inter-attention, which knows the "
+    "reads both images itself, at places that belong together, and in the phantom the depths of a mass in "
+    "both views are nearly the same; object queries learn of each other by inter-attention, which knows the "
     "positions they began with and not the boxes they have come to. Its links are few and right, since a "
     "link is as sure as the less sure of its two boxes.",
 }
