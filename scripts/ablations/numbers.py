@@ -81,6 +81,14 @@ class Numbers:
             }
         return content
 
+    def false_positives(self, table: Table, row: Row) -> dict[str, dict[str, float]]:
+        """What `look_at_false_positives` told of a row, by seed; of runs that were looked at."""
+        return {
+            str(seed): run.content["sections"][table.section]["false_positives"]
+            for (name, seed), run in sorted(self.runs.items())
+            if name == row.setting and "false_positives" in run.content["sections"][table.section]
+        }
+
     def contrast(
         self, table: Table, ours: str, theirs: str, view: str | None = None
     ) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ablations.false_positives import look_at_false_positives
 from ablations.outcome import image_views, pack
 from ablations.settings import SETTINGS, Setting
 from machine import machine
@@ -20,6 +21,8 @@ from clnet.data.datalist import read_datalist
 from clnet.evaluation.folder import METRICS_FILE, read_metrics
 from clnet.evaluation.record import read_record
 from clnet.evaluation.tracking import single_numbers
+from clnet.inference.findings import read_findings
+from clnet.inference.writer import FINDINGS_FILE
 from clnet.training.checkpoints import BEST, LAST
 from clnet.training.command_line import run_config
 from clnet.training.facts import data_fingerprint, git_commit, versions
@@ -226,6 +229,9 @@ def result(plan: Plan, evaluation_seconds: Mapping[str, float]) -> dict[str, Any
         sections[section] = {
             "seconds": evaluation_seconds[section],
             "metrics": {name: round(value, 4) for name, value in numbers.items()},
+            "false_positives": look_at_false_positives(
+                datalist[section], read_findings(folder / FINDINGS_FILE)
+            ),
             "outcome": pack(read_record(folder), image_views(datalist[section])),
         }
     return {

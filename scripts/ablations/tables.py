@@ -42,6 +42,7 @@ class Table:
         section: of the data set; whatever a setting might be chosen by is looked at on "validation".
         links: whether rows with links have a table of these, too.
         many_seeds: whether it is worth several.
+        false_positives: whether to tell what the false positives are.
         contrasts: pairs of settings that are compared beside all with the reference: (ours, theirs).
     """
 
@@ -52,6 +53,7 @@ class Table:
     section: str = "test"
     links: bool = True
     many_seeds: bool = False
+    false_positives: bool = False
     contrasts: tuple[tuple[str, str], ...] = ()
 
 
@@ -74,6 +76,7 @@ TABLES: dict[str, Table] = {
             Row(("✓", "✓"), "clnet", CLNET, name="both: CL-Net"),
         ),
         many_seeds=True,
+        false_positives=True,
         contrasts=(("clnet", "vild"), ("vild", "deformable_detr"), ("linker_only", "deformable_detr")),
     ),
     "match_learning": Table(
@@ -88,6 +91,7 @@ TABLES: dict[str, Table] = {
             Row(("Lesion Linker: CL-Net",), "clnet", CLNET[:4]),
         ),
         many_seeds=True,
+        false_positives=True,
         contrasts=(("pair_verification", "vild"), ("paired_query", "vild")),
     ),
     "link_cost": Table(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from ablation import main, options_of, wanted
 from ablations.data import half, with_view
+from ablations.false_positives import look_at_false_positives
 from ablations.figure import draw
 from ablations.kept import KeptRun, differences
 from ablations.numbers import Numbers
@@ -21,10 +22,11 @@ from mlflow import MlflowClient
 from random_findings import random_datalist, random_findings
 
 from clnet.data.datalist import write_datalist
+from clnet.data.pair import Pair, View
 from clnet.evaluation.bootstrap import draw_patients
 from clnet.evaluation.metrics import EvaluationSettings, evaluate
 from clnet.evaluation.resampled import statistics
-from clnet.inference.findings import Findings
+from clnet.inference.findings import Detections, Findings, PairFindings
 from clnet.training.command_line import check_command_line, run_config
 from clnet.training.facts import data_fingerprint
 
@@ -181,6 +183,39 @@ def test_the_picture_shows_tables_with_something_to_compare(tmp_path):
         tables.pop("single_view")  # CL-Net alone has two rows there
         assert draw(tables, tmp_path / f"{is_drawn}.png") is is_drawn
         assert (tmp_path / f"{is_drawn}.png").exists() is is_drawn
+
+
+def test_false_positives_are_told_by_whether_they_show_a_mimic_or_a_mass_once_more():
+    mass, mimic, nothing = ([0, 0, 10, 10], [50, 50, 60, 60], [80, 80, 90, 90])
+    view = View(Path("image.dcm"), np.array([mass]), ("1",))
+    pairs = [
+        Pair(f"{n}", f"{n}", "L", view, None, attributes={"mimics": {"cc": [mimic], "mlo": []}})
+        for n in range(8)
+    ]
+
+    def found(*boxes_and_scores):
+        boxes, scores = zip(*boxes_and_scores, strict=True)
+        return Detections(np.array(boxes, np.float32), np.array(scores, np.float32))
+
+    # Eight images: two false positives may pass. Four of five masses in doubt lie between the rules.
+    sure = found((mass, 0.9), (mass, 0.8))
+    findings = [found((mass, 0.9), (mimic, 0.7)), found((mass, 0.9), (nothing, 0.6)), *[sure] * 2]
+    findings += [found((mass, 0.5))] * 3 + [found((mimic, 0.3), (mass, 0.2))]
+    look = look_at_false_positives(
+        pairs, Findings("", tuple(PairFindings(f"{n}", cc) for n, cc in enumerate(findings)))
+    )
+    # By the rule of the tables the mimic at 0.7 and the empty place at 0.6 pass, the mimic at 0.3 does not.
+    # With duplicates counted the two at 0.8 are all that pass.
+    assert look == {"recall": 0.875, "recall_duplicates_counted": 0.5, "on_mimics": 0.5}
+
+
+def test_the_page_tells_of_false_positives_where_runs_were_looked_at():
+    runs = {("clnet", 0): kept_run("clnet", 0), ("vild", 1): kept_run("vild", 1, skill=0.6)}
+    look = {"recall": 0.5, "recall_duplicates_counted": 0.25, "on_mimics": 0.125}
+    runs["vild", 1].content["sections"]["test"]["false_positives"] = look
+    text = page(evidence(Numbers(runs, 20), 12, "command"), has_picture=False)
+    assert "| VILD, none | 1 | 50.0 | 25.0 | 12.5 |" in text
+    assert text.count("A closer look") == 2  # in the two tables in which VILD stands on the test section
 
 
 def test_runs_of_different_phantoms_are_not_put_side_by_side():

@@ -1,0 +1,46 @@
+"""What the false positives of a run are, at the operating point of R@0.25: mimics, or one mass once more?"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from clnet.data.pair import VIEW_NAMES, Pair
+from clnet.evaluation.cohort import gather
+from clnet.evaluation.froc import barred_scores, froc, recall_table
+from clnet.evaluation.hits import FALSE_POSITIVE, ImageResult, find_hits, find_overlaps
+from clnet.inference.findings import Findings
+
+RATE = 0.25
+IOU = 0.5
+ON_MIMIC = 0.2
+"""The least IoU of a false positive with a mimic that it is said to show."""
+
+
+def look_at_false_positives(pairs: Sequence[Pair], findings: Findings) -> dict[str, float]:
+    """Shares in [0, 1], all at IoU ≥ 0.5 and 0.25 false positives per image.
+
+    Returns:
+        recall: R@0.25, in which a further box on a mass that is hit is no false positive.
+        recall_duplicates_counted: R@0.25 if it is one.
+        on_mimics: of the false positives (without such boxes), those that show a mimic of the phantom.
+    """
+    results = gather(pairs, findings).results
+    hits = find_hits(find_overlaps(results), IOU)
+    each = np.arange(len(results))
+    barred = barred_scores(froc(hits), [RATE], each, np.ones((1, len(results))))
+    wrong = (hits.lesion == FALSE_POSITIVE) & (hits.overlaps.scores > barred.item())
+    mimics = [pair.attributes["mimics"][view] for pair in pairs for view in VIEW_NAMES if view in pair.views]
+    overlaps = find_overlaps(
+        [
+            ImageResult(result.boxes, result.scores, np.reshape(boxes, (-1, 4)))
+            for result, boxes in zip(results, mimics, strict=True)
+        ]
+    )
+    on_mimic = np.zeros(len(wrong), bool)
+    on_mimic[overlaps.detection[overlaps.iou >= ON_MIMIC]] = True
+    shares = {
+        "recall": recall_table(results, [RATE], [IOU])[IOU][RATE],
+        "recall_duplicates_counted": recall_table(results, [RATE], [IOU], count_duplicates=True)[IOU][RATE],
+        "on_mimics": float(on_mimic[wrong].mean()) if wrong.any() else 0.0,
+    }
+    return {name: round(share, 4) for name, share in shares.items()}
