@@ -11,7 +11,7 @@ from ablation import main, options_of, wanted
 from ablations.data import half, with_view
 from ablations.false_positives import look_at_false_positives
 from ablations.figure import draw
-from ablations.kept import KeptRun, differences
+from ablations.kept import KeptRun, differences, read_runs
 from ablations.numbers import Numbers
 from ablations.outcome import image_views, pack, unpack
 from ablations.page import evidence, page
@@ -19,6 +19,7 @@ from ablations.runs import EXPERIMENT, Plan, RunError, shell, train, training_cp
 from ablations.settings import SETTINGS
 from ablations.tables import TABLES
 from mlflow import MlflowClient
+from page_text import percent
 from random_findings import random_datalist, random_findings
 
 from clnet.data.datalist import write_datalist
@@ -216,6 +217,19 @@ def test_the_page_tells_of_false_positives_where_runs_were_looked_at():
     text = page(evidence(Numbers(runs, 20), 12, "command"), has_picture=False)
     assert "| VILD, none | 1 | 50.0 | 25.0 | 12.5 |" in text
     assert text.count("A closer look") == 2  # in the two tables in which VILD stands on the test section
+
+
+def test_the_page_of_evidence_and_the_readme_tell_the_numbers_that_are_kept():
+    content = json.loads((ROOT / "docs" / "evidence.json").read_text(encoding="utf-8"))
+    assert (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8") == page(content, has_picture=True)
+    kept = {(run["setting"], run["seed"]) for run in content["runs"]}
+    assert kept == set(read_runs(ROOT / "docs" / "evidence" / "runs", content["epochs"]))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    told = {row["setting"]: row["numbers"] for row in content["tables"]["components"]["rows"]}
+    for setting, words in {"deformable_detr": "Deformable DETR", "vild": "VILD", "clnet": "CL-Net:"}.items():
+        recall = told[setting]["iou=0.5"]["recall"]
+        row = next(line for line in readme.splitlines() if line.startswith(f"| {words}"))
+        assert row.split(" | ", 1)[1] == " | ".join(percent(recall[t]) for t in ("0.25", "0.5", "1")) + " |"
 
 
 def test_runs_of_different_phantoms_are_not_put_side_by_side():
