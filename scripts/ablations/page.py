@@ -207,7 +207,8 @@ def _false_positive_table(table: Table, rows: Sequence[tuple[Row, Mapping[str, A
         f"A closer look at the false positives, at R@{FIRST} and IoU ≥ 0.5. A further box on a mass that is "
         "already hit is none of them in all other tables, as [evaluation.md](evaluation.md#what-is-counted) "
         "says; here R@0.25 also stands as it is with `--count-duplicates`, and beside it how many of the "
-        "false positives show a mimic, in %. Runs of before there was this look are not in it:\n\n"
+        "false positives show a mimic, which is to overlap one with an IoU of at least 0.2, in %. Runs for "
+        "which this was not recorded are left out:\n\n"
         + table_text([*table.heads, "seed", *FALSE_POSITIVE_HEADS.values()], lines)
     )
 

@@ -44,6 +44,7 @@ SETTINGS: dict[str, Setting] = {
     "linker_only": Setting(("linker_only",)),
     "pair_verification": Setting(("pair_verification",)),
     "paired_query": Setting(("paired_query",)),
+    "paired_query_unrefined": _network("paired_query", box_refinement="false"),
     "add_0.25": _links(cost_method="add", cost_alpha="0.25"),
     "add_0.5": _links(cost_method="add", cost_alpha="0.5"),
     "add_0.75": _links(cost_method="add", cost_alpha="0.75"),

@@ -157,6 +157,18 @@ TABLES: dict[str, Table] = {
         ),
         links=False,
     ),
+    "box_refinement": Table(
+        "Box refinement",
+        "Whether each decoder layer refines the box of the one before, as in all other rows of this page, in "
+        "Paired Lesion Query.",
+        ("method",),
+        (
+            Row(("Paired Lesion Query",), "paired_query"),
+            Row(("Paired Lesion Query, each layer for itself",), "paired_query_unrefined"),
+            Row(("CL-Net",), "clnet"),
+        ),
+        contrasts=(("paired_query_unrefined", "paired_query"),),
+    ),
     "linker_settings": Table(
         "What makes the linker earn its place",
         "Settings that the paper fixes or does not speak of, looked at on the validation section, by which "

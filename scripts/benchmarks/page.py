@@ -128,6 +128,7 @@ def page_of(result: dict[str, Any]) -> str:
             "## A pair\n\nWhat the second view costs: CL-Net on a pair, against two images in the network "
             "without inter-attention and linker.\n\n"
             + table(["", "pair", "two images", "ratio"], [[*row, f"**{times['pair_over_two_images']:.2f}**"]])
+            + "\n\nA pair takes all the work of two images and some more: below 1, the ratio is noise."
         )
     if "runtimes" in result:
         rows = [
