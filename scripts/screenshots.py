@@ -1,7 +1,7 @@
 """Remakes the pictures in docs/images that are taken of pages.
 
     python scripts/screenshots.py report DIR       of the evaluation in a folder
-    python scripts/screenshots.py mlflow OUTPUT    of the trainings in an output folder, by MLflow's own page
+    python scripts/screenshots.py mlflow OUTPUT    of the ablation in an output folder, by MLflow's own page
 
 Needs Debian's chromium and chromium-driver, and Python's selenium.
 """
@@ -59,12 +59,12 @@ def _hold_a_link(browser: Any) -> None:
 
 
 def mlflow(output: Path) -> None:
-    """docs/images/mlflow.png: the curves of all trainings, in MLflow's chart view."""
+    """docs/images/mlflow.png: the curves of the ablation's second seeds, in MLflow's chart view."""
     from browser import open_browser
     from selenium.webdriver.common.by import By
 
     store = f"sqlite:///{output.resolve()}/mlflow.db"
-    experiment = MlflowClient(store).get_experiment_by_name("clnet")
+    experiment = MlflowClient(store).get_experiment_by_name("clnet-ablation")
     server = subprocess.Popen(
         [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", store, "--port", str(PORT)]
     )
@@ -73,18 +73,25 @@ def mlflow(output: Path) -> None:
         _wait(lambda: urllib.request.urlopen(address).status == 200)
         with (
             tempfile.TemporaryDirectory() as profile,
-            open_browser(Path(profile), size=(1500, 900)) as browser,
+            open_browser(Path(profile), size=(1500, 1150)) as browser,
         ):
             browser.get(
                 f"{address}/#/experiments/{experiment.experiment_id}/runs"
-                "?compareRunsMode=CHART&searchFilter=attributes.run_name%20LIKE%20%27%25seed%25%27"
+                "?compareRunsMode=CHART&searchFilter=attributes.run_name%20LIKE%20%27%25seed1-12epochs%27"
             )
             search = "input[placeholder*='Search metric charts']"
             _wait(lambda: browser.find_elements(By.CSS_SELECTOR, search))
             for close in browser.find_elements(By.CSS_SELECTOR, "[aria-label='Close'], [aria-label='close']"):
                 close.click()
+            children = "[data-component-id*='runnamecellrenderer']"  # of the one parent run
+            _wait(lambda: browser.find_elements(By.CSS_SELECTOR, children))
+            browser.find_element(By.CSS_SELECTOR, children).click()
             browser.find_element(By.CSS_SELECTOR, search).send_keys("validation/recall_iou0.5")
             time.sleep(8)  # the charts draw themselves, and tell nobody when they are done
+            # Tools of the charts, which without a mouse stay in front of the curves.
+            browser.execute_script(
+                "document.querySelectorAll('.modebar').forEach(bar => { bar.style.display = 'none' })"
+            )
             browser.save_screenshot(str(IMAGES / "mlflow.png"))
     finally:
         server.terminate()

@@ -20,9 +20,9 @@ AFTER = """## How to read it
   of the training would; for that there is the column *by seed*.
 - Differences are paired: the same patients and the same seeds on both sides. p-values are not corrected for
   their number.
-- Settings are chosen on the validation section, and so is the epoch whose weights are tested; nothing is on the
-  test section. One thing was noticed there: that Paired Lesion Query lacked the [box refinement](#box-refinement)
-  which all other rows have. It was given it.
+- Settings are chosen on the validation section, and so is the epoch whose weights are tested; nothing is on
+  the test section. One thing was noticed there: that Paired Lesion Query lacked the
+  [box refinement](#box-refinement) which all other rows have. It was given it.
 - A run has {epochs} epochs where the shipped model had 24, so that all of them can be had;
   [the shipped model](../bundle/docs/README.md#what-the-shipped-model-is-worth) is better for it."""
 
@@ -39,13 +39,12 @@ FINDINGS: dict[str, str] = {
     "Paired Lesion Query comes first at R@0.25 and is behind from one false positive per image on; the "
     "paper has it last everywhere. The closer look tells why: it shows one mass several times over, which "
     "costs nothing as long as duplicates are not counted. Counted, it falls by 15 to 17 points and below "
-    "CL-Net, which loses 2 (in the one seed that was looked at). What is its own is that it shows fewer mimics than any other row, perhaps since "
-    "a query that reads both images sees for itself where one has nothing. The paper does not say how it "
-    "counts duplicates.\n\n"
+    "CL-Net, which loses 2 (in the one seed that was looked at). What is its own is that it shows fewer "
+    "mimics than any other row, perhaps since a query that reads both images sees for itself where one has "
+    "nothing. The paper does not say how it counts duplicates.\n\n"
     "Its links are few and right, since a link is as sure as the less sure of its two boxes.",
-    "box_refinement": "Without it masses are found, but their boxes are coarse: most of the loss is gone at IoU "
-    "≥ 0.2. The first runs of Paired Lesion Query were without it, "
-    "and this gap, seen on the test section, showed that it was not trained as the others were; nothing else "
-    "of it was changed. The paper does not say whether its Paired Lesion Query refines boxes.",
+    "box_refinement": "Without it masses are found, but their boxes are coarse: most of the loss is gone at "
+    "IoU ≥ 0.2. The first runs of Paired Lesion Query were without it, and this gap, seen on the test "
+    "section, showed that it was not trained as the others were; nothing else of it was changed. The paper does not say whether its Paired Lesion Query refines boxes.",
 }
 """What was found in each table, by its name."""
