@@ -192,6 +192,10 @@ TABLES: dict[str, Table] = {
             Row(("pair score refines, w 0.5",), "pair_score_0.5"),
         ),
         section="validation",
-        contrasts=(("queries_40", "vild_queries_40"), ("half_data", "vild_half_data")),
+        contrasts=(
+            ("temperature_1", "vild"),
+            ("queries_40", "vild_queries_40"),
+            ("half_data", "vild_half_data"),
+        ),
     ),
 }

@@ -45,6 +45,7 @@ FINDINGS: dict[str, str] = {
     "Its links are few and right, since a link is as sure as the less sure of its two boxes.",
     "box_refinement": "Without it masses are found, but their boxes are coarse: most of the loss is gone at "
     "IoU ≥ 0.2. The first runs of Paired Lesion Query were without it, and this gap, seen on the test "
-    "section, showed that it was not trained as the others were; nothing else of it was changed. The paper does not say whether its Paired Lesion Query refines boxes.",
+    "section, showed that it was not trained as the others were; nothing else of it was changed. The "
+    "paper does not say whether its Paired Lesion Query refines boxes.",
 }
 """What was found in each table, by its name."""
