@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-import yaml
+from fire.parser import DefaultParseValue
 from monai.bundle.config_parser import ConfigParser
 
 from clnet.errors import ClnetError
@@ -25,7 +25,7 @@ RUN_WORDS = {
 
 
 class ConfigError(ClnetError):
-    """A word on the command line that no config knows."""
+    """A word on the command line that no config knows, or that means something else than it seems to."""
 
 
 def run_config(words: Sequence[str] | None = None) -> dict[str, Any]:
@@ -33,41 +33,45 @@ def run_config(words: Sequence[str] | None = None) -> dict[str, Any]:
     given = dict(_options(sys.argv[1:] if words is None else words))
     if "config_file" not in given:
         return {}
-    parser = ConfigParser(ConfigParser.load_config_files(yaml.safe_load(given["config_file"])))
+    parser = ConfigParser(ConfigParser.load_config_files(DefaultParseValue(given["config_file"])))
     for key, value in given.items():
         if key not in RUN_WORDS:
-            parser[key] = yaml.safe_load(value)
+            parser[key] = DefaultParseValue(value)
     return dict(parser.get())
 
 
 def check_command_line(words: Sequence[str] | None = None) -> None:
-    """Refuse an override of something that stands in none of the config files named there.
+    """Refuse an override of something that stands in none of the config files named there, or says "false".
 
-    MONAI takes any word; a misspelt one would silently change nothing.
+    MONAI takes any word; a misspelt one would silently change nothing. And it reads Python: "false" is a text
+    then, which counts as true.
     """
     given = dict(_options(sys.argv[1:] if words is None else words))
     if "config_file" not in given:
         return
-    known = ConfigParser.load_config_files(yaml.safe_load(given["config_file"]))
-    for key in given:
+    known = ConfigParser.load_config_files(DefaultParseValue(given["config_file"]))
+    for key, value in given.items():
         if key not in RUN_WORDS:
-            _check_key(key, known)
+            before = _find(key, known)
+            if isinstance(before, bool) and value not in ("True", "False") and value[:1] not in ("$", "@"):
+                raise ConfigError(f"--{key}: {value!r} is neither True nor False; write one of them")
 
 
 def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The (name, value) of every --name value and --name=value."""
+    """The (name, value) of every --name value, --name=value and --name."""
     for word, following in zip_longest(words, words[1:], fillvalue=""):
         if word.startswith("--"):
             name, equals, value = word[2:].partition("=")
-            yield name, value if equals else following
+            alone = not following or following.startswith("--")  # a flag, which is then True
+            yield name, value if equals else "True" if alone else following
 
 
-def _check_key(key: str, known: Any) -> None:
-    """Follow a key such as network#object_queries as far as the config can tell."""
+def _find(key: str, known: Any) -> Any:
+    """What a key such as network#object_queries stands for; None where the config cannot tell."""
     so_far: list[str] = []
     for part in key.lstrip("+").replace("::", "#").split("#"):
         if not isinstance(known, Mapping):
-            return
+            return None
         if part not in known:
             names = [name for name in known if not name.startswith("_")]
             close = difflib.get_close_matches(part, names, n=1)
@@ -77,3 +81,4 @@ def _check_key(key: str, known: Any) -> None:
             raise ConfigError(f"--{key}: nothing is called {'#'.join([*so_far, part])} in the config; {hint}")
         known = known[part]
         so_far.append(part)
+    return known

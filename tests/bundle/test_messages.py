@@ -31,6 +31,29 @@ def test_a_misspelt_key_is_refused_with_what_was_meant(word, message):
         check_command_line([*TRAIN, word, "3"])
 
 
+@pytest.mark.parametrize("word", ["false", "true", "no", "0"])
+def test_a_switch_is_python_s_true_or_false_since_monai_takes_false_for_a_text_that_counts_as_true(word):
+    key = "loss#loss#link#auxiliary"
+    with pytest.raises(ConfigError, match=f"--{key}: '{word}' is neither True nor False"):
+        check_command_line([*TRAIN, f"--{key}", word])
+    assert run_config([*TRAIN, "--run_name", "false"])["run_name"] == "false"
+
+
+@pytest.mark.parametrize("words", [["--resume", "True"], ["--resume"], ["--resume", "--seed", "3"]])
+def test_a_switch_may_be_named_alone(words):
+    check_command_line([*TRAIN, *words])
+    assert run_config([*TRAIN, *words])["resume"] is True
+
+
+def test_a_switch_may_follow_from_other_settings():
+    check_command_line([*TRAIN, "--resume", "$@max_epochs > 12"])
+
+
+def test_values_are_read_as_monai_reads_them():
+    config = run_config([*TRAIN, "--learning_rate", "1e-4", "--size", "[64, 32]", "--parent_run", "None"])
+    assert (config["learning_rate"], config["size"], config["parent_run"]) == (1e-4, [64, 32], None)
+
+
 def test_the_config_of_a_command_line_has_its_overrides():
     config = run_config([*TRAIN, "--network#width=32", "--max_epochs", "3"])
     assert (config["network"]["width"], config["max_epochs"]) == (32, 3)

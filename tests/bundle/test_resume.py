@@ -51,7 +51,7 @@ def test_a_killed_and_resumed_run_ends_with_the_same_weights(dataset, tmp_path):
     kill_in_the_second_epoch(cut, last)
     epoch_when_killed = weights(tmp_path / "cut")["trainer"]["epoch"]
     assert epoch_when_killed < EPOCHS
-    run("training", **cut, resume="true")
+    run("training", **cut, resume="True")
 
     whole, resumed = weights(tmp_path / "whole"), weights(tmp_path / "cut")
     assert resumed["trainer"] == whole["trainer"]
@@ -66,6 +66,6 @@ def test_a_killed_and_resumed_run_ends_with_the_same_weights(dataset, tmp_path):
 
 @pytest.mark.slow
 def test_there_must_be_something_to_resume(dataset, tmp_path):
-    done = run("training", dataset_dir=dataset, output_dir=tmp_path, resume="true", check=False)
+    done = run("training", dataset_dir=dataset, output_dir=tmp_path, resume="True", check=False)
     assert done.returncode != 0
     assert done.stderr.strip().splitlines()[-1].startswith("clnet: run_name: there is no checkpoint")
