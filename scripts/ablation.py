@@ -50,16 +50,20 @@ def options_of(words: Sequence[str]) -> argparse.Namespace:
 
 
 def wanted(options: argparse.Namespace) -> Iterator[tuple[str, int]]:
-    """Settings and seeds in the order in which they are run, each once; the main tables first."""
+    """Settings and seeds in the order in which they are run, each once; the main tables first.
+
+    What is only evaluated has as many seeds as what it evaluates.
+    """
     tables = [TABLES[name] for name in options.only or TABLES]
     seen = set()
     for many in (True, False):
-        for seed in range(options.seeds if many else options.other_seeds):
-            for table in tables:
-                for row in table.rows if table.many_seeds == many else ():
-                    if (row.setting, seed) not in seen:
-                        seen.add((row.setting, seed))
-                        yield row.setting, seed
+        for seed in range(max(options.seeds, options.other_seeds)):
+            for row in [row for table in tables if table.many_seeds == many for row in table.rows]:
+                several = many or SETTINGS[row.setting].trained_as
+                run = (row.setting, seed)
+                if run not in seen and seed < (options.seeds if several else options.other_seeds):
+                    seen.add(run)
+                    yield run
 
 
 def parent_run(output: Path, name: str) -> str:
