@@ -101,9 +101,9 @@ def run_all(plans: Sequence[Plan], jobs: int, runs_folder: Path, held: int) -> l
     pool = ThreadPoolExecutor(jobs)
     try:
         while waiting or running:
-            busy = {plan.folder for plan in running.values()}
-            for plan in [plan for plan in waiting if plan.folder not in busy][: jobs - len(running)]:
-                if plan.folder not in {other.folder for other in running.values()}:
+            for plan in list(waiting):
+                busy = {other.folder for other in running.values()}
+                if len(running) < jobs and plan.folder not in busy:
                     waiting.remove(plan)
                     running[pool.submit(one, plan, call, runs_folder)] = plan
                     say(f"begun     {plan}")
