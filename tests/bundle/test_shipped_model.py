@@ -40,7 +40,7 @@ def test_the_pages_tell_the_figures_of_the_record(page, figures):
 
 
 @pytest.mark.parametrize(
-    ("variant", "row"), [("clnet", "CL-Net, the shipped model"), ("deformable_detr", "each view alone")]
+    ("variant", "row"), [("clnet", "CL-Net, the shipped model"), ("deformable_detr", "its single-view twin")]
 )
 def test_the_first_page_tells_figures_of_the_record(variant, row):
     recall = recorded(f"{variant}_test.json")["detection"]["iou=0.5"]["recall"]
