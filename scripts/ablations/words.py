@@ -6,13 +6,14 @@ BEFORE = """```bash
 
 trains and evaluates everything on this page on the phantom, by the bundle's own configs, and writes it.
 
-Each row is `train.yaml` with the change that the row names, trained for {epochs} epochs on {training} pairs;
-the weights of the best validation are tested on {test} pairs. Components and match learning have two seeds,
-the other tables one (`--other-seeds`); rows that say *not run* wait for machine time, and the same command
-goes on with them. Numbers are means over seeds with 95% intervals from a bootstrap over patients, the same for every seed and row; R@t and the
-link measures are those of [evaluation.md](evaluation.md#what-is-counted). The row in bold is `train.yaml` as
-it is; all others are compared with it. Beside ours stand the paper's numbers. They are of DDSM, films of
-patients, by a network a hundred times the size: orders may be compared between the two, heights may not."""
+Each row is `train.yaml` with the change that the row names, trained for {epochs} epochs on {training}
+pairs; the weights of the best validation are tested on {test} pairs. Components and match learning have two
+seeds, the other tables one (`--other-seeds`); rows that say *not run* wait for machine time, and the same
+command goes on with them. Numbers are means over seeds with 95% intervals from a bootstrap over patients,
+the same for every seed and row; R@t and the link measures are those of
+[evaluation.md](evaluation.md#what-is-counted). The row in bold is `train.yaml` as it is; all others are
+compared with it. Beside ours stand the paper's numbers. They are of DDSM, films of patients, by a network a
+hundred times the size: orders may be compared between the two, heights may not."""
 
 AFTER = """## How to read it
 
