@@ -199,7 +199,7 @@ def test_false_positives_are_told_by_whether_they_show_a_mimic_or_a_mass_once_mo
         boxes, scores = zip(*boxes_and_scores, strict=True)
         return Detections(np.array(boxes, np.float32), np.array(scores, np.float32))
 
-    # Eight images: two false positives may pass. Four of five masses in doubt lie between the rules.
+    # Eight images: two false positives may pass. The three masses at 0.5 lie between the two rules.
     sure = found((mass, 0.9), (mass, 0.8))
     findings = [found((mass, 0.9), (mimic, 0.7)), found((mass, 0.9), (nothing, 0.6)), *[sure] * 2]
     findings += [found((mass, 0.5))] * 3 + [found((mimic, 0.3), (mass, 0.2))]
