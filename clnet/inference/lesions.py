@@ -37,8 +37,8 @@ def find_lesions_of_pair(pair: PairFindings, min_score: float, min_link_score: f
     """Join detections that are linked, and take the others as they are; the surest lesion first.
 
     A detection that repeats a surer one, at an IoU of 0.5 or more, is that one. Links are taken by falling
-    score, and each detection joins one lesion at the most. A detection below `min_score` is shown only with a
-    partner that reaches it: the other view vouches for it.
+    score, one to the dustbin like any other, and each detection joins one lesion at the most. A detection
+    below `min_score` is shown only with a partner that reaches it: the other view vouches for it.
 
     Args:
         pair: findings of a breast.
@@ -48,25 +48,24 @@ def find_lesions_of_pair(pair: PairFindings, min_score: float, min_link_score: f
     stands_for = {name: _surest_at_each_place(view) for name, view in pair.views.items()}
     free = {name: set(surest) for name, surest in stands_for.items()}
     lesions: list[Lesion] = []
-    alone: dict[tuple[str, int], float] = {}
+
+    def take(ends: dict[str, int], link_score: float | None) -> None:
+        for name, index in ends.items():
+            free[name].remove(index)
+        score = max(float(pair.views[name].scores[index]) for name, index in ends.items())
+        lesions.append(Lesion(ends.get("cc"), ends.get("mlo"), score, link_score))
+
     for link in sorted(pair.links, key=lambda link: -link.score):
         if link.score < min_link_score:
             break
         ends = {
             name: stands_for[name][index] for name in VIEW_NAMES if (index := getattr(link, name)) is not None
         }
-        if len(ends) == 1:
-            alone.setdefault(next(iter(ends.items())), link.score)
-        elif all(index in free[name] for name, index in ends.items()):
-            for name, index in ends.items():
-                free[name].remove(index)
-            score = max(float(pair.views[name].scores[index]) for name, index in ends.items())
-            lesions.append(Lesion(ends["cc"], ends["mlo"], score, link.score))
+        if all(index in free[name] for name, index in ends.items()):
+            take(ends, link.score)
     for name in VIEW_NAMES:
         for index in sorted(free.get(name, ())):
-            score, link_score = float(pair.views[name].scores[index]), alone.get((name, index))
-            cc, mlo = (index, None) if name == "cc" else (None, index)
-            lesions.append(Lesion(cc, mlo, score, link_score))
+            take({name: index}, None)
     return sorted((lesion for lesion in lesions if lesion.score >= min_score), key=lambda item: -item.score)
 
 

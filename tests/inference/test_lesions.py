@@ -48,6 +48,16 @@ def test_a_detection_joins_one_lesion_only_that_of_its_surest_link():
     ]
 
 
+def test_a_detection_that_is_surely_alone_is_not_taken_by_a_weaker_link():
+    links = Link(0, None, 0.9), Link(0, 0, 0.6)
+    assert find_lesions_of_pair(pair([0.7], [0.6], *links), 0.5) == [
+        Lesion(0, None, 0.7, 0.9),
+        Lesion(None, 0, 0.6, None),
+    ]
+    weaker = Link(0, None, 0.6), Link(0, 0, 0.9)
+    assert find_lesions_of_pair(pair([0.7], [0.6], *weaker), 0.5) == [Lesion(0, 0, 0.7, 0.9)]
+
+
 def test_an_unsure_link_is_none():
     assert len(find_lesions_of_pair(pair([0.9], [0.8], Link(0, 0, 0.4)), 0.5)) == 2
     assert len(find_lesions_of_pair(pair([0.9], [0.8], Link(0, 0, 0.4)), 0.5, min_link_score=0.3)) == 1
