@@ -38,9 +38,7 @@ def main(output: Path) -> None:
             start["command"][0] = Path(start["command"][0]).name
         _write(record / f"{variant}_training.json", run)
         shutil.copy(output / f"{variant}-seed0" / "metrics.jsonl", record / f"{variant}_epochs.jsonl")
-        evaluation = _read(output / f"evaluate-{variant}" / "metrics.json")
-        evaluation["model"] = f"{variant}-seed0/model.pt"  # not where it lay
-        _write(record / f"{variant}_test.json", evaluation)
+        shutil.copy(output / f"evaluate-{variant}" / "metrics.json", record / f"{variant}_test.json")
     _write(record / "comparison.json", _read(output / "comparison" / "comparison.json"))
     _tell_metadata(record)
     _tell_pages(record)

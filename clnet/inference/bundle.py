@@ -4,7 +4,6 @@ Network, preprocessing, inferer and post-processing are those of the bundle's ow
 prediction does is what the evaluation measured. `clnet predict` and the apps share this.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from torch import nn
 from clnet.data.reader import Mammogram
 from clnet.errors import ClnetError
 from clnet.inference.findings import PairFindings
+from clnet.inference.model_name import weights_digest
 from clnet.training.batch import Batch, prepare_batch
 
 CONFIGS = ("configs/train.yaml", "configs/inference.yaml")
@@ -102,7 +102,7 @@ def open_bundle(folder: str | Path | None = None, device: torch.device | str = "
     weights = Path(parser.get_parsed_content("weights"))
     if not weights.is_file():
         raise BundleError(f"{weights}: no weights; train a model and put its model.pt there")
-    digest = hashlib.sha256(weights.read_bytes()).hexdigest()[:8]
+    digest = weights_digest(weights)
     preprocessing = parser.get_parsed_content("preprocessing")
     return BundleModel(
         name=f"{parser.get_parsed_content('variant')} {metadata['version']} {digest}",

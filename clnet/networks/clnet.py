@@ -27,6 +27,7 @@ PAPER_SETTINGS: dict[str, Any] = {
     "object_queries": 125,
     "inter_attention": True,
     "box_refinement": False,
+    "box_positions": False,
     "match_learning": "lesion_linker",
     "link_queries": 16,
     "linker_layers": 3,
@@ -63,6 +64,8 @@ class CLNet(nn.Module):
         object_queries: N, candidates a view.
         inter_attention: whether decoder layers end with attention to the other view.
         box_refinement: whether each decoder layer refines the boxes of the one before.
+        box_positions: whether positions of object queries, and the embeddings that the linker reads, also
+            tell where the last box is; beyond the paper, in which they tell where a query begins.
         match_learning: what learns which detections are the same lesion.
         link_queries: M, for the lesion linker.
         linker_layers: of the lesion linker.
@@ -83,6 +86,7 @@ class CLNet(nn.Module):
         object_queries: int = 20,
         inter_attention: bool = True,
         box_refinement: bool = True,
+        box_positions: bool = False,
         match_learning: MatchLearning = "lesion_linker",
         link_queries: int = 16,
         linker_layers: int = 1,
@@ -107,6 +111,7 @@ class CLNet(nn.Module):
             object_queries,
             inter_attention,
             box_refinement,
+            box_positions,
         )
         self.linker = (
             LesionLinker(width, heads, linker_layers, ffn, dropout, link_queries)

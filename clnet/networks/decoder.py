@@ -8,6 +8,7 @@ from clnet.networks.feature_levels import ImageFeatures
 from clnet.networks.feed_forward import FeedForward
 from clnet.networks.heads import DetectionHead
 from clnet.networks.layers import Residual, ResidualAttention
+from clnet.networks.positions import BoxPosition
 
 
 class DecoderLayer(nn.Module):
@@ -45,7 +46,7 @@ class DecoderLayer(nn.Module):
 
         Args:
             query: [2B, N, D], embeddings of CC, MLO, CC, MLO, ….
-            position: [2B, N, D], the object queries' learned positions P^c, P^m.
+            position: [2B, N, D], the object queries' positions P^c, P^m.
             references: [2B, N, L, 2 or 4] in units of each level's map.
             features: of the 2B images.
             partner_present: bool [2B], whether the other view of the breast exists. Where it does not, the
@@ -80,9 +81,11 @@ class ViewInteractiveDecoder(nn.Module):
         object_queries: int,
         inter_attention: bool,
         box_refinement: bool,
+        box_positions: bool,
     ) -> None:
         super().__init__()
         self.box_refinement = box_refinement
+        self.box_position = BoxPosition(width) if box_positions else None
         # Position and first embedding of each query, side by side, for CC and for MLO.
         self.object_queries = nn.Parameter(torch.empty(2, object_queries, 2 * width).normal_())
         self.reference_points = nn.Linear(width, 2)
@@ -105,27 +108,31 @@ class ViewInteractiveDecoder(nn.Module):
 
         Returns:
             logits [layers, B, 2, N], boxes [layers, B, 2, N, 4] (cxcywh in [0, 1]), and for the linker the
-            last layer's embeddings E^c, E^m [B, 2, N, D] and the queries' positions P^c, P^m [B, 2, N, D].
+            last layer's embeddings E^c, E^m [B, 2, N, D], which with box positions know where their boxes
+            are, and the queries' learned positions P^c, P^m [B, 2, N, D].
         """
         pairs = present.shape[0]
         partner_present = present.flip(1).flatten()
-        position, query = self.object_queries.repeat(pairs, 1, 1).chunk(2, dim=-1)  # [2B, N, D] each
-        reference = self.reference_points(position).sigmoid()
+        learned, query = self.object_queries.repeat(pairs, 1, 1).chunk(2, dim=-1)  # [2B, N, D] each
+        reference = self.reference_points(learned).sigmoid()
+        place: Tensor | float = 0.0
         logits, boxes = [], []
         for index, layer in enumerate(self.layers):
-            query = layer(query, position, features.places(reference), features, partner_present)
+            query = layer(query, learned + place, features.places(reference), features, partner_present)
             head = self.heads[index if self.box_refinement else 0]
             layer_logits, layer_boxes = head(query, reference)
             logits.append(layer_logits)
             boxes.append(layer_boxes)
             if self.box_refinement:
                 reference = layer_boxes.detach()
-        by_pair = (pairs, 2, position.shape[1])
+            if self.box_position is not None:
+                place = self.box_position(layer_boxes)
+        by_pair = (pairs, 2, learned.shape[1])
         return (
             torch.stack(logits).view(-1, *by_pair),
             torch.stack(boxes).view(-1, *by_pair, 4),
-            query.view(*by_pair, -1),
-            position.reshape(*by_pair, -1),
+            (query + place).view(*by_pair, -1),
+            learned.reshape(*by_pair, -1),
         )
 
 

@@ -36,13 +36,15 @@ WHY_LIGHT = {
     "feature_levels": "strides 4, 8 and 16: masses of a small image are small, too",
     "width": "fewer parameters for a small data set",
     "heads": "16 channels a head",
-    "encoder_layers": "most of the cost, at stride 4 above all; mammograms gain little (MELBA 2025:009)",
+    "encoder_layers": "one nearly doubles the time of a training; mammograms gain little (MELBA 2025:009), "
+    "the phantom some points ([evidence](evidence.md#encoder-layers))",
     "decoder_layers": "cost",
     "ffn": "twice the width",
     "dropout": "a short training from scratch needs none",
     "object_queries": "cost; still many times the lesions of a breast",
     "box_refinement": "boxes settle in fewer steps",
-    "linker_layers": "cost; the paper's own ablation loses 1.0 at R@0.25 with 1 in place of 3",
+    "linker_layers": "cost; the paper's own ablation loses 1.0 at R@0.25 with 1 in place of 3. In a first "
+    "layer link queries cannot yet tell one another what they have read",
 }
 """Why the light default takes another value than the paper."""
 
@@ -67,6 +69,11 @@ CHOICES = [
         "a setting; off in the paper's size, on in the light one",
     ),
     (
+        "where the linker learns of places",
+        "from the queries' learned positions, by which they begin",
+        "the same; with box refinement boxes end elsewhere, and the setting `box_positions` tells it where",
+    ),
+    (
         "temperature of the cross-entropy over similarities",
         "none",
         "a setting of the loss; its default 1.0 is the paper to the letter, where the right one of 126 "
@@ -76,7 +83,8 @@ CHOICES = [
     (
         "loss of the linker's earlier layers",
         "not said",
-        "as in HOTR the same loss, against detections of the last decoder layer; `auxiliary` of the loss",
+        "as in HOTR the same loss, against detections of the last decoder layer, added up, so that 3 linker "
+        "layers weigh three times against L_D; `auxiliary` of the loss",
     ),
     (
         "normaliser of L_Link",
@@ -94,6 +102,7 @@ CHOICES = [
         "`backbone_weights` names the file; its first convolution is summed over colours, which equals "
         "showing the image in all three",
     ),
+    ("size of the images, length of the warm-up", "not said", "1024 × 512 and 1,000 steps in `paper.yaml`"),
     ("MLP of Pair Verification", "one symbol MLP", "one set of weights for both views"),
     (
         "Paired Lesion Query, a lesion seen in one view",

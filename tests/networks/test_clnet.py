@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from clnet.networks import CLNet, PairedLesionQuery, SettingError
+from clnet.networks.positions import BoxPosition, sine_positions
 
 VARIANTS = {
     "deformable_detr": {"inter_attention": False, "match_learning": "none"},
@@ -12,6 +13,7 @@ VARIANTS = {
     "clnet": {"inter_attention": True, "match_learning": "lesion_linker"},
     "pair_verification": {"inter_attention": True, "match_learning": "pair_verification"},
     "box_refinement": {"box_refinement": True},
+    "box_positions": {"box_refinement": True, "box_positions": True},
     "no_encoder_one_level": {"encoder_layers": 0, "feature_levels": 1},
     "four_levels": {"feature_levels": 4, "linker_layers": 2},
 }
@@ -69,6 +71,34 @@ def test_a_breast_is_read_alike_alone_and_in_a_batch(name):
             for key, output in alone.items():
                 dim = 0 if key in ("match_logits", "paired_logits") else 1
                 close(together[key].narrow(dim, breast, 1), output)
+
+
+@torch.no_grad()
+def test_a_network_with_box_positions_begins_as_without_and_then_links_by_place():
+    def outputs_of(weight, **changes):
+        torch.manual_seed(0)
+        network = CLNet(**SMALL, object_queries=6, link_queries=4, **changes).eval()
+        if weight is not None:
+            network.decoder.box_position.weight.add_(weight)
+        return network(IMAGES)
+
+    without, begins = outputs_of(None), outputs_of(0.0, box_positions=True)
+    for key, output in without.items():
+        close(begins[key], output)
+    torch.manual_seed(1)
+    learned = outputs_of(torch.randn(32, 64), box_positions=True)
+    for key in ("logits", "link_similarity"):
+        assert (learned[key][-1] - without[key][-1]).abs().max() > 1e-3, key
+
+
+@torch.no_grad()
+def test_a_box_position_tells_centre_and_size_and_is_zero_at_first():
+    position, boxes = BoxPosition(8), torch.tensor([[0.2, 0.4, 0.1, 0.3], [0.2, 0.5, 0.1, 0.3]])
+    assert position(boxes).abs().max() == 0
+    torch.nn.init.eye_(position.weight)  # the first 8 numbers: those of the centre
+    close(position(boxes), sine_positions(boxes[:, :2], 8))
+    position.weight.copy_(torch.eye(16)[8:])
+    close(position(boxes), sine_positions(boxes[:, 2:], 8))
 
 
 @pytest.mark.parametrize("name", ["vild", "clnet", "pair_verification", "box_refinement", "paired_query"])
