@@ -71,9 +71,9 @@ def pair_picture(
             placed.setdefault(mark.lesion, []).append(box)
             colour = COLOURS[mark.lesion % len(COLOURS)]
             draw.rectangle(box, outline=colour, width=max(height // 260, 1))
-            room = picture.width - draw.textlength(mark.label, font) - 3
+            length = draw.textlength(mark.label, font)
             draw.text(
-                (min(box[2] + 3, room), box[1] - 2),
+                (_beside(box, length, left, left + shown[name].width), box[1] - 2),
                 mark.label,
                 fill=colour,
                 font=font,
@@ -132,6 +132,14 @@ def _to_height(
         return blank
     width = max(round(pixels.shape[1] * height / pixels.shape[0]), 1)
     return to_grey(pixels).resize((width, height), Image.Resampling.LANCZOS).convert("RGB")
+
+
+def _beside(box: tuple[float, float, float, float], length: float, left: float, right: float) -> float:
+    """Where a word begins: right of its box, or left of it, or else on it, wherever its view has room."""
+    after, before = box[2] + 3, box[0] - 3 - length
+    if after + length <= right:
+        return after
+    return before if before >= left else right - length
 
 
 def _link(

@@ -3,7 +3,7 @@
 import numpy as np
 from PIL import ImageColor
 
-from clnet.data.pictures import COLOURS
+from clnet.data.pictures import COLOURS, PAPER
 from clnet.inference.findings import Detections, Link, PairFindings
 from clnet.inference.picture import findings_picture
 
@@ -44,3 +44,25 @@ def test_a_missing_view_is_said_to_be_missing():
     alone = PairFindings("p", cc=LINKED.cc)
     picture = findings_picture({"cc": BLACK["cc"], "mlo": None}, alone, "", 0.5, height=200)
     assert picture.width == 100 + 10 + 100
+
+
+def test_a_label_stays_in_its_view_and_off_its_box():
+    at_the_chest_wall = Detections([[60, 40, 98, 80]], [0.9])
+    picture = findings_picture(
+        BLACK, PairFindings("p", at_the_chest_wall, at_the_chest_wall), "", 0.5, height=200
+    )
+    for left in (0, 110):
+        view = np.asarray(picture)[-200:, left : left + 100].max(-1)
+        box = view[40:81, 60:99].copy()
+        box[1:-1, 1:-1] = 0
+        assert (view[40:81, 60:99] == box).all()  # its edges, and nothing in it
+        assert view[:, 99:].max() == 0
+        assert np.flatnonzero(view.max(0) > 60).min() < 40  # the label, left of it
+    assert (np.asarray(picture)[-200:, 100:110] == ImageColor.getrgb(PAPER)).all()
+
+
+def test_a_label_beside_which_there_is_no_room_stands_on_its_box():
+    wide = PairFindings("p", None, Detections([[2, 40, 98, 80]], [0.9]))
+    picture = findings_picture({"cc": None, "mlo": BLACK["mlo"]}, wide, "", 0.5, height=200)
+    inside = np.asarray(picture)[-200:, 110:].max(-1)[42:79, 4:96]
+    assert inside.max() > 60  # letters, which would else be cut at the edge of the picture
