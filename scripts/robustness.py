@@ -169,7 +169,7 @@ def page(content: Mapping[str, Any]) -> str:
         "shipped model on each copy by the bundle's `evaluating`, and writes this page. Recall is of boxes "
         f"in % at {content['rate']} false positives per image, IoU ≥ 0.5, with 95% intervals from a "
         "bootstrap over patients. The dashed line is a model of the same training that sees each view by "
-        f"itself: {percent(content['single_view'])}.",
+        f"itself, on images that are not disturbed: {percent(content['single_view'])}.",
     ]
     for name, points in content["disturbances"].items():
         change = (DISTURBANCES[name].change.__doc__ or "").strip().split("\n\n")
@@ -194,13 +194,14 @@ FINDINGS: dict[str, str] = {
     "cannot tell that two views do not belong together.",
     "missing_view": "With one view only, CL-Net is the detector of one view that the dashed line shows, "
     "although it was trained on pairs alone.",
-    "noise": "The images have noise of their own, which training has seen; what is added comes on top.",
+    "noise": "The images have noise of their own, which training has seen; what is added comes on top. Up to "
+    "0.02 nothing is lost beyond the interval, with 0.08 it is 28 points.",
     "contrast": "Training draws gammas from 0.7 to 1.4, and within them hardly anything is lost.",
-    "shifted_crop": "This is what the shipped model can stand least: with a fifth cut off it is no better "
-    "than a model that sees each view by itself, with three tenths it is worse. The depth from the chest "
-    "wall ties the views together, in the phantom more strictly than in patients, and the random crops of "
-    "training take the same columns from both views. Where the chest wall is cut off differently in the two, "
-    "as it is in many real images, train with crops that differ, too.",
+    "shifted_crop": "With a fifth cut off it finds no more than the model that sees each view by itself "
+    "finds in whole images, with three tenths less; that model was not tried on cut ones. The depth from "
+    "the chest wall ties the views together, in the phantom more strictly than in patients, and the random "
+    "crops of training take the same columns from both views. Where the chest wall is cut off differently "
+    "in the two, as it is in many real images, train with crops that differ, too.",
 }
 """What was found, by disturbance."""
 

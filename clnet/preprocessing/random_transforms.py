@@ -5,7 +5,7 @@ What the two views share is what must stay comparable between them, the depth fr
 =====================  ===========  ==========================================================
 draw                   views        because
 =====================  ===========  ==========================================================
-vertical flip          independent  a lesion's rows in CC say nothing of its rows in MLO
+vertical flip          independent  a lesion's rows in CC say little of its rows in MLO
 horizontal flip        shared       it mirrors depth
 crop, columns          shared       they are depth
 crop, rows             independent  as for the vertical flip

@@ -8,6 +8,7 @@ from typing import Any
 
 from ablations.figure import draw
 from ablations.numbers import Numbers
+from ablations.settings import SETTINGS
 from ablations.tables import PAPER_RATES, REFERENCE, TABLES, Row, Table
 from ablations.words import AFTER, BEFORE, FINDINGS
 from page_text import percent
@@ -101,7 +102,8 @@ def page(content: Mapping[str, Any], has_picture: bool) -> str:
         parts.append("![Recall at 0.25 false positives per image of every row](images/evidence.png)")
     parts.append(BEFORE.format(**content, training=pairs.get("training", 0), test=pairs.get("test", 0)))
     for name, table in TABLES.items():
-        parts += _part(name, table, content["tables"][name])
+        command = f"{content['command']} --only {name}"
+        parts += _part(name, table, content["tables"][name], command, content["runs"])
     parts.append(AFTER.format(**content))
     parts.append(_cost(content["runs"]))
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -117,12 +119,16 @@ def write(numbers: Numbers, epochs: int, command: str, docs: Path) -> None:
     (docs / "evidence.md").write_text(page(content, has_picture), encoding="utf-8")
 
 
-def _part(name: str, table: Table, content: Mapping[str, Any]) -> list[str]:
+def _part(
+    name: str, table: Table, content: Mapping[str, Any], command: str, runs: Sequence[Mapping[str, Any]]
+) -> list[str]:
     """A table's part of the page."""
     rows = list(zip(table.rows, content["rows"], strict=True))
-    parts = [f"## {table.title}", table.about]
+    parts = [f"## {table.title}", table.about, f"```bash\n{command}\n```"]
     if all(row["numbers"] is None for _, row in rows):
-        return [*parts, f"Not run yet: `./scripts/ablation --only {name}`."]
+        return [*parts, "Not run yet."]
+    its = [run for run in runs if run["setting"] in {row.setting for row in table.rows}]
+    parts.append(f"Runs: {len(its)}, {_hours(its)} in all ([one by one](#machine-time)).")
     where = "validation" if table.section == "validation" else "test"
     parts += [f"Recall in % on the {where} section at IoU ≥ 0.5:", _recall_table(table, rows, IOUS[0])]
     differences = _difference_table(table, rows, content["contrasts"])
@@ -204,11 +210,11 @@ def _false_positive_table(table: Table, rows: Sequence[tuple[Row, Mapping[str, A
     if not lines:
         return ""
     return (
-        f"A closer look at the false positives, at R@{FIRST} and IoU ≥ 0.5. A further box on a mass that is "
-        "already hit is none of them in all other tables, as [evaluation.md](evaluation.md#what-is-counted) "
-        "says; here R@0.25 also stands as it is with `--count-duplicates`, and beside it how many of the "
-        "false positives show a mimic, which is to overlap one with an IoU of at least 0.2, in %. Runs for "
-        "which this was not recorded are left out:\n\n"
+        f"A closer look at the false positives, at R@{FIRST} and IoU ≥ 0.5. In all other tables a further "
+        "box on a mass that is already hit does not count as one "
+        f"([evaluation.md](evaluation.md#what-is-counted)). Here R@{FIRST} is also given with such boxes "
+        "counted (`--count-duplicates`), and the share of false positives, in %, that show a mimic (IoU "
+        "with it ≥ 0.2). Runs without this record are left out:\n\n"
         + table_text([*table.heads, "seed", *FALSE_POSITIVE_HEADS.values()], lines)
     )
 
@@ -219,8 +225,8 @@ def _order_words(table: Table, compared: Sequence[Mapping[str, Any]]) -> str:
     names = {row.setting: row.words for row in table.rows}
     against = [pair for pair in compared if pair["ours"]["value"] < 0]
     words = (
-        f"Of {len(compared)} pairs of rows, {len(compared) - len(against)} stand in the paper's order at "
-        f"R@{FIRST}."
+        f"Pairs of rows that the paper tells apart at R@{FIRST}: {len(compared)}; of these stand in its "
+        f"order here: {len(compared) - len(against)}."
     )
     for pair in against:
         words += (
@@ -235,18 +241,17 @@ def _cost(runs: Sequence[Mapping[str, Any]]) -> str:
     """The runs, one by one."""
     if not runs:
         return ""
-    seconds = [run["training_seconds"] + sum(run["evaluation_seconds"].values()) for run in runs]
-    of_cpu = [run.get("training_cpu_seconds") for run in runs]
+    of_cpu = [run.get("training_cpu_seconds") if _is_trained(run) else None for run in runs]
     lines = [
         [
             f"`{run['setting']}`",
             str(run["seed"]),
-            f"{total / 60:.1f}",
+            f"{_seconds(run) / 60:.1f}",
             "" if cpu is None else f"{cpu / 60:.1f}",
             str((run["best"] or {}).get("epoch", "")),
             f"{run['git_commit'][:12]}{'-dirty' * run['git_commit'].endswith('-dirty')}",
         ]
-        for run, total, cpu in zip(runs, seconds, of_cpu, strict=True)
+        for run, cpu in zip(runs, of_cpu, strict=True)
     ]
     known = [cpu for cpu in of_cpu if cpu is not None]
     told = (
@@ -255,10 +260,25 @@ def _cost(runs: Sequence[Mapping[str, Any]]) -> str:
     machines = sorted({f"{run['machine']['processor']}, {run['machine']['cores']} cores" for run in runs})
     heads = ["setting", "seed", "minutes", "of CPU", "best epoch", "commit"]
     return (
-        f"## Machine time\n\n{len(runs)} runs, one thread each, on {'; '.join(machines)}: "
-        f"{sum(seconds) / 3600:.1f} hours from start to end of each, summed. What else the machine did "
-        f"meanwhile is in that, pauses among it. {told}\n\n" + table_text(heads, lines)
+        f"## Machine time\n\n{len(runs)} runs, {sum(map(_is_trained, runs))} of them trained, one thread "
+        f"each, on {'; '.join(machines)}: {_hours(runs)} from start to end of each, summed. That includes "
+        f"pauses, and time in which the machine did other work. {told}\n\n" + table_text(heads, lines)
     )
+
+
+def _seconds(run: Mapping[str, Any]) -> float:
+    """From start to end of a run, its evaluations included."""
+    training = run["training_seconds"] if _is_trained(run) else 0.0
+    return float(training + sum(run["evaluation_seconds"].values()))
+
+
+def _is_trained(run: Mapping[str, Any]) -> bool:
+    """Whether it is more than an evaluation of another run's weights."""
+    return SETTINGS[run["setting"]].trained_as is None
+
+
+def _hours(runs: Sequence[Mapping[str, Any]]) -> str:
+    return f"{sum(map(_seconds, runs)) / 3600:.1f} hours"
 
 
 def _rates(table: Table) -> Sequence[str]:

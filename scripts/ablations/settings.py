@@ -65,6 +65,8 @@ SETTINGS: dict[str, Setting] = {
     "linker_factor_1": Setting(overrides={"linker_factor": "1.0"}),
     "queries_40": _network(object_queries="40"),
     "vild_queries_40": _network("vild", object_queries="40"),
+    "box_positions": _network(box_positions="True"),
+    "vild_box_positions": _network("vild", box_positions="True"),
     "half_data": Setting(data="half"),
     "vild_half_data": Setting(("vild",), data="half"),
     "pair_score_0.25": Setting(

@@ -35,7 +35,7 @@ def versus(measured: dict[str, Any], kinds: dict[str, str], theirs: str) -> str:
                     f"{values['greatest_difference']:.0e}",
                 ]
             )
-    return table(["", "ours", theirs, "as fast", "apart"], rows)
+    return table(["", "ours", theirs, "times as fast", "largest difference"], rows)
 
 
 def draw_growth(growth: dict[str, Any], file: Path) -> None:
@@ -81,18 +81,19 @@ def page_of(result: dict[str, Any]) -> str:
         )
     parts.append(
         "```bash\n./scripts/benchmark\n```\n\nmeasures all of this page and writes it, with every number in "
-        "`docs/performance.json`. Numbers are medians; parts may be of runs of their own. What is compared "
-        "was measured in turn. Seconds are CPU seconds on one thread, unless the table says otherwise.\n\n"
-        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}, Python {machine['python']}; "
-        f"{versions}.\n"
+        "`docs/performance.json`. Parts may be of runs of their own. What is compared was measured in turn: "
+        "attention, networks and the pair are medians of several rounds, other runtimes of two; growth, "
+        "start, memory and throughput were measured once. Seconds are CPU seconds on one thread, unless the "
+        f"table says otherwise.\n\n{machine['processor']}, {machine['cores']} cores, {machine['system']}, "
+        f"Python {machine['python']}; {versions}.\n"
     )
     if "attention" in result:
         kinds = {"forward": "forward", "forward_backward": "forward and backward"}
         parts.append(
             "## Deformable attention\n\nOne layer of the paper's encoder: 8 heads of 32 channels, 4 levels, "
             "4 points, every cell a query. On CPU a fused kernel takes the place of `grid_sample`; numba "
-            "compiles it once, no compiler is needed. `CLNET_ATTENTION=reference` in the environment chooses "
-            "`grid_sample`, which exports and GPUs always take.\n\n"
+            "compiles it once, no compiler has to be installed. `CLNET_ATTENTION=reference` in the "
+            "environment chooses `grid_sample`, which exports and GPUs always take.\n\n"
             + versus(result["attention"], kinds, "reference")
         )
     networks = {
@@ -109,9 +110,9 @@ def page_of(result: dict[str, Any]) -> str:
         turns = ", ".join(f"{rounds} at {size.replace('x', '×')}" for size, rounds in ROUNDS.items())
         parts.append(
             "## The whole network\n\nWithout anything between views, at the paper's size (ResNet-50, 6 + 6 "
-            "layers, 125 queries), it is Deformable DETR: against the one of Hugging Face's transformers, "
-            "with the same weights. Two images at a time, in turn, each network in a process of its own; "
-            f"rounds: {turns}.\n\n"
+            "layers, 125 queries), it is Deformable DETR; here it is compared with the one of Hugging Face's "
+            "transformers, with the same weights. Two images at a time, in turn, each network in a process "
+            f"of its own; rounds: {turns}.\n\n"
             + versus(networks, kinds, "transformers")
             + "\nAttention is not all of it: in training, 3×3 convolutions on maps of some size are "
             "Winograd's (`clnet/networks/winograd.py`), dropout is one pass, and feed-forward networks go "
@@ -128,7 +129,7 @@ def page_of(result: dict[str, Any]) -> str:
             "## A pair\n\nWhat the second view costs: CL-Net on a pair, against two images in the network "
             "without inter-attention and linker.\n\n"
             + table(["", "pair", "two images", "ratio"], [[*row, f"**{times['pair_over_two_images']:.2f}**"]])
-            + "\n\nA pair takes all the work of two images and some more: below 1, the ratio is noise."
+            + "\nA pair takes all the work of two images and some more: below 1, the ratio is noise.\n"
         )
     if "runtimes" in result:
         rows = [

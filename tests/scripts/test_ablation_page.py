@@ -1,0 +1,168 @@
+"""The page of the ablation tells the numbers of the evaluations, and what each row is."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ablations.data import with_view
+from ablations.false_positives import look_at_false_positives
+from ablations.figure import draw
+from ablations.kept import read_runs
+from ablations.numbers import Numbers
+from ablations.outcome import image_views, pack, unpack
+from ablations.page import evidence, page
+from ablations.tables import TABLES
+from kept_runs import QUICK, kept_run, outcome_of
+from page_text import percent
+from random_findings import random_datalist, random_findings
+
+from clnet.data.pair import Pair, View
+from clnet.evaluation.bootstrap import draw_patients
+from clnet.evaluation.metrics import evaluate
+from clnet.evaluation.resampled import statistics
+from clnet.inference.findings import Detections, Findings, PairFindings
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("detections", [4, 30])
+def test_an_outcome_gives_the_numbers_of_its_record_from_a_fraction_of_its_bytes(detections):
+    text, evaluation = outcome_of(pairs=120, detections=detections, links=6)
+    weights = draw_patients(evaluation.record.patients, 200, seed=4)
+    theirs, ours = statistics(evaluation.record, weights), statistics(unpack(text).record, weights)
+    assert set(ours) == {0.2, 0.5}
+    for iou in ours:
+        for rate, recall in ours[iou].recall.items():
+            np.testing.assert_array_equal(recall, theirs[iou].recall[rate])
+        for part in ("links", "links_of_several"):
+            for measure, values in getattr(ours[iou], part).items():
+                np.testing.assert_array_equal(values, getattr(theirs[iou], part)[measure])
+    assert len(text) < 100 * 120
+
+
+def test_the_outcome_of_one_view_is_that_of_an_evaluation_on_it():
+    datalist = random_datalist(60)
+    found = random_findings(datalist["test"], seed=3)
+    whole = evaluate(datalist["test"], found, QUICK)
+    alone = Findings("", tuple(type(pair)(pair.pair_id, None, pair.mlo) for pair in found))
+    expected = evaluate(with_view(datalist, "mlo")["test"], alone, QUICK).metrics["detection"]
+    outcome = unpack(pack(whole.record, image_views(datalist["test"])))
+    record = outcome.of_view("mlo")
+    once = np.ones((1, record.patients))
+    for iou, here in statistics(record, once).items():
+        for rate, recall in here.recall.items():
+            assert recall[0] == pytest.approx(expected[f"iou={iou:g}"]["recall"][rate]["value"])
+
+
+def test_a_row_is_the_mean_over_seeds_and_a_difference_is_over_the_seeds_that_both_have():
+    runs = {
+        ("clnet", 0): kept_run("clnet", 0, skill=3),
+        ("clnet", 1): kept_run("clnet", 1, skill=2),
+        ("temperature_1", 1): kept_run("temperature_1", 1, skill=0.5),
+    }
+    numbers, table = Numbers(runs, resamples=200), TABLES["temperature"]
+    paper, ours = (numbers.row(table, row) for row in table.rows)
+    recall = ours["iou=0.5"]["recall"]["1"]
+    assert recall["value"] == pytest.approx(np.mean(list(recall["by_seed"].values())))
+    assert recall["low"] <= recall["value"] <= recall["high"]
+    minus = paper["iou=0.5"]["minus_reference"]
+    assert minus["seeds"] == [1]
+    assert minus["recall"]["1"]["value"] == pytest.approx(
+        paper["iou=0.5"]["recall"]["1"]["value"] - recall["by_seed"]["1"]
+    )
+    assert minus["recall"]["1"]["p"] == pytest.approx(2 / 201)
+
+
+def test_rows_that_were_not_run_say_so_and_orders_against_the_papers_are_told():
+    runs = {("vild", 0): kept_run("vild", 0, skill=3), ("clnet", 0): kept_run("clnet", 0, skill=0.5)}
+    content = evidence(Numbers(runs, resamples=100), 12, "./scripts/ablation")
+    text = page(content, has_picture=False)
+    assert re.search(r"^\|  \|  \| not run \|", text, re.MULTILINE)
+    assert "The paper has *both: CL-Net* above *VILD* by 2.0; here the difference is -" in text
+    assert "Not run yet." not in text  # CL-Net is in every table
+    assert json.loads(json.dumps(content, allow_nan=False))["runs"][0]["setting"] == "vild"
+
+
+def test_each_table_has_the_command_that_makes_it_and_the_time_it_took():
+    runs = {("vild", 0): kept_run("vild", 0)}
+    runs["vild", 0].content["training_seconds"] = 3594.0  # and two evaluations of 3 seconds
+    text = page(evidence(Numbers(runs, resamples=20), 12, "./scripts/ablation --seeds 2"), False)
+    command = "```bash\n./scripts/ablation --seeds 2 --only"
+    assert f"{command} components\n```\n\nRuns: 1, 1.0 hours in all" in text
+    assert f"{command} encoder_depth\n```\n\nNot run yet." in text
+    assert text.count(command) == len(TABLES)
+
+
+def test_a_row_that_is_only_evaluated_has_no_time_of_training():
+    runs = {(name, 0): kept_run(name, 0) for name in ("clnet", "pair_score_0.5")}
+    for run in runs.values():
+        run.content.update(training_seconds=3594.0, training_cpu_seconds=1800.0)
+    text = page(evidence(Numbers(runs, resamples=20), 12, "command"), has_picture=False)
+    assert "2 runs, 1 of them trained" in text
+    assert "CPU time was recorded for 1 trainings: 0.5 hours." in text
+    assert "| `pair_score_0.5` | 0 | 0.1 |  |" in text
+
+
+def test_the_picture_shows_tables_with_something_to_compare(tmp_path):
+    runs = {("vild", 0): kept_run("vild", 0, skill=3), ("clnet", 0): kept_run("clnet", 0, skill=0.5)}
+    one = {("clnet", 0): runs["clnet", 0]}
+    for known, is_drawn in ((runs, True), (one, False)):
+        tables = evidence(Numbers(known, resamples=10), 12, "")["tables"]
+        tables.pop("single_view")  # CL-Net alone has two rows there
+        assert draw(tables, tmp_path / f"{is_drawn}.png") is is_drawn
+        assert (tmp_path / f"{is_drawn}.png").exists() is is_drawn
+
+
+def test_false_positives_are_told_by_whether_they_show_a_mimic_or_a_mass_once_more():
+    mass, mimic, nothing = ([0, 0, 10, 10], [50, 50, 60, 60], [80, 80, 90, 90])
+    view = View(Path("image.dcm"), np.array([mass]), ("1",))
+    pairs = [
+        Pair(f"{n}", f"{n}", "L", view, None, attributes={"mimics": {"cc": [mimic], "mlo": []}})
+        for n in range(8)
+    ]
+
+    def found(*boxes_and_scores):
+        boxes, scores = zip(*boxes_and_scores, strict=True)
+        return Detections(np.array(boxes, np.float32), np.array(scores, np.float32))
+
+    # Eight images: two false positives may pass. The three masses at 0.5 lie between the two rules.
+    sure = found((mass, 0.9), (mass, 0.8))
+    findings = [found((mass, 0.9), (mimic, 0.7)), found((mass, 0.9), (nothing, 0.6)), *[sure] * 2]
+    findings += [found((mass, 0.5))] * 3 + [found((mimic, 0.3), (mass, 0.2))]
+    look = look_at_false_positives(
+        pairs, Findings("", tuple(PairFindings(f"{n}", cc) for n, cc in enumerate(findings)))
+    )
+    # By the rule of the tables the mimic at 0.7 and the empty place at 0.6 pass, the mimic at 0.3 does not.
+    # With duplicates counted the two at 0.8 are all that pass.
+    assert look == {"recall": 0.875, "recall_duplicates_counted": 0.5, "on_mimics": 0.5}
+
+
+def test_the_page_tells_of_false_positives_where_runs_were_looked_at():
+    runs = {("clnet", 0): kept_run("clnet", 0), ("vild", 1): kept_run("vild", 1, skill=0.6)}
+    look = {"recall": 0.5, "recall_duplicates_counted": 0.25, "on_mimics": 0.125}
+    runs["vild", 1].content["sections"]["test"]["false_positives"] = look
+    text = page(evidence(Numbers(runs, 20), 12, "command"), has_picture=False)
+    assert "| VILD, none | 1 | 50.0 | 25.0 | 12.5 |" in text
+    assert text.count("A closer look") == 2  # in the two tables in which VILD stands on the test section
+
+
+def test_the_page_of_evidence_and_the_readme_tell_the_numbers_that_are_kept():
+    content = json.loads((ROOT / "docs" / "evidence.json").read_text(encoding="utf-8"))
+    assert (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8") == page(content, has_picture=True)
+    kept = {(run["setting"], run["seed"]) for run in content["runs"]}
+    assert kept == set(read_runs(ROOT / "docs" / "evidence" / "runs", content["epochs"]))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    told = {row["setting"]: row["numbers"] for row in content["tables"]["components"]["rows"]}
+    for setting, words in {"deformable_detr": "Deformable DETR", "vild": "VILD", "clnet": "CL-Net:"}.items():
+        recall = told[setting]["iou=0.5"]["recall"]
+        row = next(line for line in readme.splitlines() if line.startswith(f"| {words}"))
+        assert row.split(" | ", 1)[1] == " | ".join(percent(recall[t]) for t in ("0.25", "0.5", "1")) + " |"
+
+
+def test_runs_of_different_phantoms_are_not_put_side_by_side():
+    other = kept_run("vild", 0)
+    other.content["data_fingerprint"] = "0ther"
+    with pytest.raises(ValueError, match="different phantoms"):
+        Numbers({("vild", 0): other, ("clnet", 0): kept_run("clnet", 0)})
