@@ -5,6 +5,7 @@ NIfTI are told apart by their content, because archives name DICOM files `.dcm`,
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +24,7 @@ Format = Literal["DICOM", "PNG", "NIfTI"]
 
 SECONDARY_CAPTURE = "1.2.840.10008.5.1.4.1.1.7"  # and its multi-frame kinds, which add ".1" to ".4"
 TOMOSYNTHESIS = "1.2.840.10008.5.1.4.1.1.13.1.3"
+BURNED_IN = "BurnedInAnnotation is YES"
 FOR_PROCESSING = "1.2.840.10008.5.1.4.1.1.1.2.1"
 
 _KEYWORDS = [
@@ -88,6 +90,11 @@ class ImageHeader:
     for_processing: bool = False
     modifiers: tuple[str, ...] = ()
     synthetic: bool = False
+
+
+def may_show_text(warnings: Iterable[str]) -> bool:
+    """Whether an image's warnings say that text is burnt into it: it may name the patient, so draw it not."""
+    return any(BURNED_IN in warning for warning in warnings)
 
 
 def read_header(file: str | Path) -> ImageHeader:
@@ -158,7 +165,7 @@ def header_of_tags(dataset: Dataset, file: Path) -> ImageHeader:
     if spacing is None:
         warnings.append("no pixel spacing: sizes in millimetres are unknown")
     if text_of(dataset, "BurnedInAnnotation") == "YES":
-        warnings.append("BurnedInAnnotation is YES: the pixels may show text, even the patient's name")
+        warnings.append(f"{BURNED_IN}: the pixels may show text, even the patient's name")
     if text_of(dataset, "BreastImplantPresent") == "YES":
         warnings.append("BreastImplantPresent is YES: an implant may show")
     return ImageHeader(

@@ -21,6 +21,7 @@ from PIL import Image
 from tqdm import tqdm
 
 from clnet import __version__
+from clnet.data.header import may_show_text
 from clnet.data.image_errors import ImageError
 from clnet.data.pair import VIEW_NAMES, Pair, View
 from clnet.data.pictures import to_grey
@@ -154,7 +155,7 @@ def _json_block(name: str, content: Any) -> str:
 
 
 def _pictures(pairs: Sequence[Pair]) -> Iterator[dict[str, Picture | None]]:
-    """The pictures of each pair by view; None for an image that is not there or cannot be read."""
+    """The pictures of each pair by view; None for an image that cannot be read, or may name its patient."""
     views = [view for pair in pairs for view in pair.views.values()]
     with ThreadPoolExecutor(min(os.cpu_count() or 1, MOST_THREADS)) as pool:
         made = iter(
@@ -166,12 +167,14 @@ def _pictures(pairs: Sequence[Pair]) -> Iterator[dict[str, Picture | None]]:
 
 def _picture(view: View) -> Picture | None:
     try:
-        pixels = read_image(view.image).pixels
+        image = read_image(view.image)
     except ImageError:
         return None
-    picture = to_grey(pixels)
+    if may_show_text(image.header.warnings):
+        return None
+    picture = to_grey(image.pixels)
     picture.thumbnail((PICTURE_SIDE, PICTURE_SIDE), Image.Resampling.LANCZOS)
     file = io.BytesIO()
     picture.save(file, "JPEG", quality=JPEG_QUALITY, optimize=True)
-    rows, columns = pixels.shape
+    rows, columns = image.pixels.shape
     return Picture(rows, columns, base64.b64encode(file.getvalue()).decode("ascii"))

@@ -7,6 +7,7 @@ import numpy as np
 from ignite.engine import Events
 from monai.engines.workflow import Workflow
 
+from clnet.data.header import may_show_text
 from clnet.data.pair import VIEW_NAMES
 from clnet.data.pictures import sheet
 from clnet.data.reader import read_image
@@ -24,8 +25,8 @@ SHOWN_RATE = 0.25  # false positives per image: the examples show what is found 
 class ValidationPictures:
     """Keeps ``froc.png`` and ``examples.png`` of the best validation so far, the one of ``model.pt``.
 
-    The examples are the first pairs with lesions, the same ones every time. They are numbered: the pictures
-    go to MLflow, which is to know nothing of patients.
+    The examples are the first pairs with lesions, the same ones every time. They are numbered, and images
+    with text burnt into them are left out: the pictures go to MLflow, which is to know nothing of patients.
 
     Args:
         run_dir: where the pictures go.
@@ -52,7 +53,8 @@ class ValidationPictures:
         for found, lesions, meta in zip(
             output["findings"], output["lesion_boxes"], engine.state.batch["meta"], strict=True
         ):
-            if len(self._kept) < self.examples and any(len(boxes) for boxes in lesions):
+            shows_text = any(may_show_text(view["warnings"]) for view in meta if view)
+            if len(self._kept) < self.examples and any(len(boxes) for boxes in lesions) and not shows_text:
                 self._kept.append((found, lesions, meta))
 
     def _draw(self, engine: Workflow) -> None:
@@ -83,4 +85,5 @@ class ValidationPictures:
             )
             for number, (found, lesions, meta) in enumerate(self._kept, start=1)
         ]
-        sheet(pictures, columns=3).save(self.run_dir / "examples.png")
+        if pictures:
+            sheet(pictures, columns=3).save(self.run_dir / "examples.png")

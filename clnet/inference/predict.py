@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 from clnet import __version__
-from clnet.data.header import image_format
+from clnet.data.header import BURNED_IN, image_format, may_show_text
 from clnet.data.pair import VIEW_NAMES
 from clnet.data.study import LeftOut
 from clnet.errors import ClnetError
@@ -218,7 +218,7 @@ class Analysis:
                 self._draw(loaded, result, folder / PICTURE)
 
         if _shows_text(result):
-            result = _warned(result, "no picture: BurnedInAnnotation is YES")
+            result = _warned(result, f"no picture: {BURNED_IN}")
         write_breast(self.output, result, self.model.name, write_more)
 
     def _result(self, loaded: LoadedBreast, findings: PairFindings) -> BreastResult:
@@ -266,9 +266,7 @@ def _warned(result: BreastResult, warning: str) -> BreastResult:
 
 def _shows_text(result: BreastResult) -> bool:
     """Whether the pixels may name the patient."""
-    return any(
-        "BurnedInAnnotation is YES" in word for view in result.views.values() for word in view.warnings
-    )
+    return any(may_show_text(view.warnings) for view in result.views.values())
 
 
 def _plan(path: Path, output: Path, model: BundleModel, settings: PredictSettings) -> Plan:
