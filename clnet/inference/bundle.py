@@ -81,6 +81,16 @@ class BundleModel:
         return self.postprocessing({**batch, "pred": outputs})["findings"]
 
 
+def config_files(folder: Path, last: str) -> list[str]:
+    """The files that make a bundle's config, in order: ``train``, ``model`` where there is one, and `last`.
+
+    ``configs/model.yaml`` is for weights that are not of the network of ``train.yaml``: a variant's file,
+    such as ``paper.yaml``, under that name.
+    """
+    files = [folder / "configs" / f"{name}.yaml" for name in ("train", "model", last)]
+    return [str(file) for file in files if file.name != "model.yaml" or file.is_file()]
+
+
 def open_bundle(folder: str | Path | None = None, device: torch.device | str = "cpu") -> BundleModel:
     """Read a bundle and put its network on a device.
 
@@ -96,7 +106,7 @@ def open_bundle(folder: str | Path | None = None, device: torch.device | str = "
                 "and models/ (a checkout of clnet has one, bundle/)"
             )
     metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
-    parser = ConfigParser(ConfigParser.load_config_files([str(folder / name) for name in CONFIGS]))
+    parser = ConfigParser(ConfigParser.load_config_files(config_files(folder, "inference")))
     parser["bundle_root"] = str(folder)
     parser["device"] = f"$torch.device('{device}')"
     weights = Path(parser.get_parsed_content("weights"))

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from clnet.data.header import read_header
 from clnet.data.image_errors import NotAnImageError
 from clnet.data.pair import Pair, View
-from clnet.inference.bundle import CONFIGS, PairLoader
+from clnet.inference.bundle import PairLoader, config_files
 from clnet.inference.lesions import find_lesions_of_pair
 from clnet.inference.slicer import slicer_boxes
 from clnet.training.batch import collate_pairs
@@ -23,7 +23,7 @@ from clnet.training.batch import collate_pairs
 
 def bundle_parser(bundle_root: str) -> ConfigParser:
     """The bundle's own configs, which say what network and preprocessing are."""
-    parser = ConfigParser(ConfigParser.load_config_files([str(Path(bundle_root) / name) for name in CONFIGS]))
+    parser = ConfigParser(ConfigParser.load_config_files(config_files(Path(bundle_root), "inference")))
     parser["bundle_root"] = bundle_root
     return parser
 

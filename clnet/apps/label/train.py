@@ -26,6 +26,7 @@ from clnet.data.datalist import Datalist, write_datalist
 from clnet.data.pair import Pair
 from clnet.evaluation.folder import read_metrics
 from clnet.inference.breasts import digest
+from clnet.inference.bundle import config_files
 
 if TYPE_CHECKING:
     from clnet.apps.label.app import ClnetLabelApp
@@ -121,7 +122,7 @@ class TrainPair(TrainTask):
         """A command of the bundle."""
         bundle = self.app.model.folder
         options |= {
-            "config_file": str([str(bundle / "configs" / f"{name}.yaml") for name in ("train", config)]),
+            "config_file": str(config_files(bundle, config)),
             "bundle_root": bundle,
             "dataset_dir": self.folder / "labelled",
             "output_dir": self.folder / "runs",
