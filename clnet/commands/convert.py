@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clnet.commands.help_text import DefaultsFormatter
 from clnet.errors import ClnetError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def add_convert(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
             help=words,
             description=words,
             parents=[_common_options()],
-            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+            formatter_class=DefaultsFormatter,
         )
         for name, words in DATA_SETS.items()
     }

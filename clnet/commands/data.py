@@ -5,6 +5,8 @@ import json
 import sys
 from pathlib import Path
 
+from clnet.commands.help_text import DefaultsFormatter
+
 
 def add_phantom(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `clnet phantom`."""
@@ -13,7 +15,7 @@ def add_phantom(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         help="make the embedded data set: DICOM pairs whose boxes and links are exactly known",
         description="Make a phantom: images/*.dcm, datalist.json (training, validation, test), preview.png. "
         "The same settings give the same bytes.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=DefaultsFormatter,
     )
     command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write to")
     command.add_argument("--pairs", type=int, default=40, metavar="N", help="how many pairs to make")
@@ -95,7 +97,7 @@ def add_inspect(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         description="Show what the reader and the preprocessing see: view, laterality, size, bits, spacing, "
         "where the breast is, and the exact chain that leads to the model's input. "
         "The exit status is 1 if an image was refused.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=DefaultsFormatter,
     )
     command.add_argument(
         "paths", type=Path, nargs="+", metavar="PATH", help="an image file, or a folder of them"

@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from clnet.commands.help_text import DefaultsFormatter
+
 
 def add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `clnet evaluate`."""
@@ -11,7 +13,7 @@ def add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="say what findings are worth: recall, links and errors, with intervals",
         description="Evaluate a findings file, of clnet or of any other system, on a section of a datalist. "
         "Writes metrics.json, errors.json, record.npz, froc.png and report.html, and prints the tables.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=DefaultsFormatter,
     )
     command.add_argument(
         "--datalist", type=Path, required=True, metavar="FILE", help="datalist, or a folder with one"
@@ -79,7 +81,7 @@ def add_report(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         description="Make report.html in a folder that `clnet evaluate` or the bundle's `evaluating` wrote: "
         "one page that needs nothing else to be opened, and names no patient. The datalist, its images and "
         "the findings must be where they were; without images the viewer shows boxes alone.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=DefaultsFormatter,
     )
     command.add_argument("folder", type=Path, metavar="DIR", help="folder of an evaluation")
     _add_max_pairs(command)
@@ -99,7 +101,7 @@ def add_compare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         help="set evaluated runs side by side: differences with intervals and p-values",
         description="Compare runs that `clnet evaluate` evaluated on the same pairs: each further run minus "
         "the first, by paired bootstrap over patients.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=DefaultsFormatter,
     )
     command.add_argument(
         "runs", nargs="+", metavar="RUN", help="a folder that `clnet evaluate` wrote, or mlflow:RUN_ID"

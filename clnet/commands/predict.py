@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from clnet.commands.help_text import DefaultsFormatter
+
 
 def add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `clnet predict`."""
@@ -12,7 +14,7 @@ def add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         description="Find masses in every breast of an input and link them across its views. Writes "
         "findings.json, coco.json, summary.json, and for each breast two DICOM SR and a picture. What is "
         "done is not done again. The exit status is 1 if a file was refused.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=DefaultsFormatter,
     )
     command.add_argument(
         "input", type=Path, metavar="INPUT", help="a DICOM file, a folder of them, or a datalist"
