@@ -11,7 +11,7 @@ def machine() -> dict[str, str | int | None]:
         "processor": processor(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
-        "system": platform.platform(),
+        "system": f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}",
     }
 
 

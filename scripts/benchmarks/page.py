@@ -138,7 +138,8 @@ def page_of(result: dict[str, Any]) -> str:
         ]
         parts.append(
             "## Other runtimes\n\nA pair of 512×256 in the paper's network: in PyTorch on both paths, and as "
-            "ONNX. Apart is from the fused path.\n\n" + table(["", "CPU s", "wall s", "apart"], rows)
+            "ONNX; *apart* is the largest difference from what the fused path gives.\n\n"
+            + table(["", "CPU s", "wall s", "apart"], rows)
         )
     if "start" in result:
         rows = [
@@ -163,6 +164,7 @@ def page_of(result: dict[str, Any]) -> str:
         rows = [[name.split("_")[0], f"{value:.1f}"] for name, value in result["throughput"].items()]
         parts.append(
             "## From files to results\n\nThe small network of `train.yaml` on the phantom's DICOM files, one "
-            "thread.\n\n" + table(["", "pairs a second"], rows)
+            "thread. Training: its steps, with images in memory. Inference: reading and preprocessing "
+            "included.\n\n" + table(["", "pairs a second"], rows)
         )
     return "\n".join(parts)
