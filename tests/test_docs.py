@@ -4,6 +4,7 @@ import re
 
 import ablation
 import benchmark
+import compare_links
 import pytest
 import robustness
 from page_commands import ROOT, commands_of, made_small, run_command
@@ -27,8 +28,11 @@ ELSEWHERE = {
 # ./scripts/deploy and ./scripts/label in tests/apps.
 TESTS = ("./scripts/test", "./scripts/test_deploy", "./scripts/test_label")
 SET_UP = ("./scripts/demo", "./scripts/deploy", "./scripts/label", *TESTS)
-# What takes hours; tests/scripts runs them with a tiny budget.
-LONG = {f"./scripts/{script.__name__}": script.options_of for script in (ablation, benchmark, robustness)}
+# What takes minutes or hours; tests/scripts runs them with a tiny budget.
+LONG = {
+    f"./scripts/{script.__name__}": script.options_of
+    for script in (ablation, benchmark, compare_links, robustness)
+}
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ def find_lesions_of_pair(pair: PairFindings, min_score: float, min_link_score: f
         min_score: that at least one detection of a lesion reaches.
         min_link_score: below it a link is none.
     """
-    stands_for = {name: _surest_at_each_place(view) for name, view in pair.views.items()}
+    stands_for = {name: surest_at_each_place(view) for name, view in pair.views.items()}
     free = {name: set(surest) for name, surest in stands_for.items()}
     lesions: list[Lesion] = []
 
@@ -69,7 +69,7 @@ def find_lesions_of_pair(pair: PairFindings, min_score: float, min_link_score: f
     return sorted((lesion for lesion in lesions if lesion.score >= min_score), key=lambda item: -item.score)
 
 
-def _surest_at_each_place(view: Detections) -> list[int]:
+def surest_at_each_place(view: Detections) -> list[int]:
     """For each detection, itself or the surer one that it repeats."""
     overlaps = np.asarray(box_iou(view.boxes, view.boxes)) if len(view) else np.zeros((0, 0))
     stands_for = list(range(len(view)))

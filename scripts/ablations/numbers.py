@@ -131,7 +131,11 @@ def _contrast(ours: Mapping[int, Statistics], theirs: Mapping[int, Statistics]) 
         return None
 
     def minus(pick: Pick) -> dict[str, Any]:
-        return difference(_average(ours, pick, seeds), _average(theirs, pick, seeds))
+        of_seed = {str(seed): pick(ours[seed])[0] - pick(theirs[seed])[0] for seed in seeds}
+        return {
+            **difference(_average(ours, pick, seeds), _average(theirs, pick, seeds)),
+            "by_seed": {seed: finite_or_none(value) for seed, value in of_seed.items()},
+        }
 
     return {
         "seeds": seeds,

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ablations.figure import draw
+from ablations.geometry import geometry_part
 from ablations.numbers import Numbers
 from ablations.settings import SETTINGS
+from ablations.summary import answers, in_short
 from ablations.tables import PAPER_RATES, REFERENCE, TABLES, Row, Table
 from ablations.words import AFTER, BEFORE, FINDINGS
-from page_text import percent
+from page_text import percent, points
 from page_text import table as table_text
 
 NOT_RUN = "not run"
@@ -25,8 +27,10 @@ FALSE_POSITIVE_HEADS = {
 }
 
 
-def evidence(numbers: Numbers, epochs: int, command: str) -> dict[str, Any]:
-    """Everything that the page tells, as data."""
+def evidence(
+    numbers: Numbers, epochs: int, command: str, links: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Everything that the page tells, as data; `links` is what scripts/compare_links.py has kept."""
     runs = [run.content for run in numbers.runs.values()]
     reference = next((run["settings"] for run in runs if run["setting"] == REFERENCE), {})
     return {
@@ -34,6 +38,7 @@ def evidence(numbers: Numbers, epochs: int, command: str) -> dict[str, Any]:
         "epochs": epochs,
         "resamples": numbers.resamples,
         "reference": REFERENCE,
+        "answers": answers(numbers),
         "tables": {
             name: {
                 "title": table.title,
@@ -58,6 +63,7 @@ def evidence(numbers: Numbers, epochs: int, command: str) -> dict[str, Any]:
             }
             for name, table in TABLES.items()
         },
+        "links_beside_geometry": links,
         "settings": reference,
         "runs": [
             {
@@ -101,17 +107,20 @@ def page(content: Mapping[str, Any], has_picture: bool) -> str:
     if has_picture:
         parts.append("![Recall at 0.25 false positives per image of every row](images/evidence.png)")
     parts.append(BEFORE.format(**content, training=pairs.get("training", 0), test=pairs.get("test", 0)))
+    parts.append(in_short(content))
     for name, table in TABLES.items():
         command = f"{content['command']} --only {name}"
         parts += _part(name, table, content["tables"][name], command, content["runs"])
-    parts.append(AFTER.format(**content))
+    parts += [geometry_part(content["links_beside_geometry"]), AFTER.format(**content)]
     parts.append(_cost(content["runs"]))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def write(numbers: Numbers, epochs: int, command: str, docs: Path) -> None:
     """Write both files."""
-    content = evidence(numbers, epochs, command)
+    links = docs / "evidence" / "links.json"
+    kept = json.loads(links.read_text(encoding="utf-8")) if links.exists() else None
+    content = evidence(numbers, epochs, command, kept)
     (docs / "images").mkdir(parents=True, exist_ok=True)
     has_picture = draw(content["tables"], docs / "images" / "evidence.png")
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
@@ -180,13 +189,7 @@ def _difference_table(
             words = f"{names[contrast['ours']]} − {names[contrast['theirs']]}"
             lines.append((words, contrast["numbers"][IOUS[0]]))
     rates = _rates(table)
-    cells = [
-        [
-            words,
-            *(f"{percent(found['recall'][rate], signed=True)}, {p(found['recall'][rate])}" for rate in rates),
-        ]
-        for words, found in lines
-    ]
+    cells = [[words, *(points(found["recall"][rate]) for rate in rates)] for words, found in lines]
     return table_text(["", *(f"R@{rate}" for rate in rates)], cells) if lines else ""
 
 
@@ -231,8 +234,7 @@ def _order_words(table: Table, compared: Sequence[Mapping[str, Any]]) -> str:
     for pair in against:
         words += (
             f" The paper has *{names[pair['better']]}* above *{names[pair['worse']]}* by "
-            f"{pair['paper']:.1f}; here the difference is {percent(pair['ours'], signed=True)}, "
-            f"{p(pair['ours'])}."
+            f"{pair['paper']:.1f}; here the difference is {points(pair['ours'])}."
         )
     return words
 
@@ -288,8 +290,3 @@ def _rates(table: Table) -> Sequence[str]:
 
 def _labels(row: Row) -> list[str]:
     return [f"**{label}**" if row.setting == REFERENCE and label else label for label in row.labels]
-
-
-def p(number: Mapping[str, Any]) -> str:
-    """The p-value of a difference."""
-    return "" if number["p"] is None else f"p {number['p']:.3f}"

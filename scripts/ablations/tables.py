@@ -194,8 +194,7 @@ TABLES: dict[str, Table] = {
         "Settings that the paper fixes or does not speak of, looked at on the validation section, by which "
         "settings are chosen; CL-Net is compared with VILD under the same conditions. The last two rows are "
         "not trained: they are CL-Net with detections' scores refined by the pair scores, "
-        "`score^(1−w) · pair score^w`, at inference; with seed 0 on the weights of a second training, since "
-        "those of the first were not kept.",
+        "`score^(1−w) · pair score^w`, at inference.",
         ("setting",),
         (
             Row(("CL-Net as it is",), "clnet"),

@@ -85,6 +85,24 @@ def test_rows_that_were_not_run_say_so_and_orders_against_the_papers_are_told():
     assert json.loads(json.dumps(content, allow_nan=False))["runs"][0]["setting"] == "vild"
 
 
+def test_the_page_begins_with_what_its_tables_answer_seed_by_seed():
+    skills = {("vild", 0): 3, ("vild", 1): 2, ("clnet", 0): 0.5, ("clnet", 1): 1}
+    runs = {(name, seed): kept_run(name, seed, skill=skill) for (name, seed), skill in skills.items()}
+    content = evidence(Numbers(runs, resamples=50), 12, "command")
+    vild, clnet = (content["tables"]["components"]["rows"][place]["numbers"]["iou=0.5"] for place in (1, 3))
+    ours, theirs = (row["recall"]["0.25"]["by_seed"] for row in (clnet, vild))
+    first, second = (f"{100 * (ours[seed] - theirs[seed]):+.1f}" for seed in "01")
+    text = page(content, has_picture=False)
+    assert re.search(
+        rf"\[Does the linker add to .*\]\(#components\) \| CL-Net − VILD \|.*\| {re.escape(first)}, "
+        rf"{re.escape(second)} \|",
+        text,
+    )
+    assert "CL-Net − Deformable DETR" not in text  # which was not run
+    # VILD and CL-Net stand in two of the paper's tables, which have CL-Net above.
+    assert "tell 2 pairs of rows apart; 0 of them stand in its order here" in text
+
+
 def test_each_table_has_the_command_that_makes_it_and_the_time_it_took():
     runs = {("vild", 0): kept_run("vild", 0)}
     runs["vild", 0].content["training_seconds"] = 3594.0  # and two evaluations of 3 seconds
@@ -153,6 +171,8 @@ def test_the_page_of_evidence_and_the_readme_tell_the_numbers_that_are_kept():
     assert (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8") == page(content, has_picture=True)
     kept = {(run["setting"], run["seed"]) for run in content["runs"]}
     assert kept == set(read_runs(ROOT / "docs" / "evidence" / "runs", content["epochs"]))
+    links = json.loads((ROOT / "docs" / "evidence" / "links.json").read_text(encoding="utf-8"))
+    assert content["links_beside_geometry"] == links
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     told = {row["setting"]: row["numbers"] for row in content["tables"]["components"]["rows"]}
     for setting, words in {"deformable_detr": "Deformable DETR", "vild": "VILD", "clnet": "CL-Net:"}.items():

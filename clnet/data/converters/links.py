@@ -77,12 +77,24 @@ def certain_links(cc: Sequence[Mass], mlo: Sequence[Mass], annotated: bool) -> l
 
 
 def geometric_links(
-    cc: MarkedView, mlo: MarkedView, extents: Extents, least_confidence: float = LEAST_CONFIDENCE
+    cc: MarkedView,
+    mlo: MarkedView,
+    extents: Extents,
+    least_confidence: float = LEAST_CONFIDENCE,
+    depth_mm: float = DEPTH_MM,
 ) -> list[Link]:
-    """The best one-to-one links of the masses of two views, without those of less confidence."""
+    """The best one-to-one links of the masses of two views, without those of less confidence.
+
+    Args:
+        cc: masses of the CC view.
+        mlo: masses of the MLO view.
+        extents: of the breast in CC and in MLO.
+        least_confidence: below it a mass stays unlinked.
+        depth_mm: the standard deviation between the depths of one mass, where pixels have a size in mm.
+    """
     if not cc.masses or not mlo.masses:
         return []
-    confidences = link_confidences(cc, mlo, extents)
+    confidences = link_confidences(cc, mlo, extents, depth_mm)
     chosen = zip(*linear_sum_assignment(confidences, maximize=True), strict=True)
     return [
         Link(int(i), int(j), "geometric", round(float(confidences[i, j]), 3))
@@ -91,12 +103,14 @@ def geometric_links(
     ]
 
 
-def link_confidences(cc: MarkedView, mlo: MarkedView, extents: Extents) -> NDArray[np.float64]:
+def link_confidences(
+    cc: MarkedView, mlo: MarkedView, extents: Extents, depth_mm: float = DEPTH_MM
+) -> NDArray[np.float64]:
     """The confidence [masses of CC, masses of MLO] that two masses are one."""
     costs = np.array(
         [
             [
-                _geometric_cost((one, other), extents)
+                _geometric_cost((one, other), extents, depth_mm)
                 + DISAGREEMENT * _disagreements(one.descriptors, other.descriptors)
                 for other in mlo.masses
             ]
@@ -109,7 +123,7 @@ def link_confidences(cc: MarkedView, mlo: MarkedView, extents: Extents) -> NDArr
     return weights / (weights + others + alone)
 
 
-def _geometric_cost(masses: tuple[Mass, Mass], extents: Extents) -> float:
+def _geometric_cost(masses: tuple[Mass, Mass], extents: Extents, depth_mm: float) -> float:
     """Half the squared deviations of depth and size: in mm if both images know them, or in breast depths."""
     in_mm = all(extent.mm for extent in extents)
     depth, size = [], []
@@ -118,7 +132,7 @@ def _geometric_cost(masses: tuple[Mass, Mass], extents: Extents) -> float:
         x_min, y_min, x_max, y_max = mass.box
         depth.append(abs((x_min + x_max) / 2 - extent.chest) * width)
         size.append(math.sqrt((x_max - x_min) * width * (y_max - y_min) * height))
-    depth_deviations = (depth[0] - depth[1]) / (DEPTH_MM if in_mm else DEPTH_SHARE)
+    depth_deviations = (depth[0] - depth[1]) / (depth_mm if in_mm else DEPTH_SHARE)
     size_deviations = math.log(size[0] / size[1]) / SIZE
     return (depth_deviations**2 + size_deviations**2) / 2
 
