@@ -9,6 +9,7 @@ rule leaves to be chosen is chosen on the validation section. docs/evidence/link
 import argparse
 import json
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -148,7 +149,7 @@ def options_of(words: Sequence[str]) -> argparse.Namespace:
 
 def main(words: Sequence[str]) -> None:
     """Make the phantom, evaluate the shipped model, link its detections again, and keep the numbers."""
-    options = options_of(words)
+    options, began = options_of(words), time.monotonic()
     data, phantom_pairs = options.output / "phantom", ("--phantom_pairs", str(options.pairs))
     phantom = make_phantom(data, PhantomSettings(options.pairs))
     found, extents = {}, {}
@@ -168,6 +169,7 @@ def main(words: Sequence[str]) -> None:
         "data_fingerprint": data_fingerprint(data),
         "model": found["test"].model,
         "resamples": options.resamples,
+        "seconds": round(time.monotonic() - began),
         "rules": rules,
         **compare(named),
     }

@@ -14,9 +14,9 @@ linker, and by the rule that [links data sets without links](datasets.md#links).
 
 ```bash
 ./scripts/compare_links
-```
+```"""
 
-Links in % on the test section, IoU ≥ 0.5:"""
+WHERE = "Links in % on the test section, IoU ≥ 0.5:"
 
 FINDINGS = """The linker beats both rules in F1. The rule that knows how exactly the phantom keeps depth
 links as many masses rightly, with more wrong links beside them: it does not know which detections are masses.
@@ -31,7 +31,8 @@ def links_table(content: Mapping[str, Any]) -> str:
         [f"linker − {name}", *map(points, numbers.values())]
         for name, numbers in content["linker_minus"].items()
     ]
-    return table_text(["links by", *next(iter(content["links"].values()))], lines)
+    measures = [name.replace("f1", "F1") for name in next(iter(content["links"].values()))]
+    return table_text(["links by", *measures], lines)
 
 
 def geometry_part(content: Mapping[str, Any] | None) -> str:
@@ -45,4 +46,5 @@ def geometry_part(content: Mapping[str, Any] | None) -> str:
         f"What a rule leaves open was chosen by F1 on the validation section: the deviation of depths in the "
         f"phantom, and from which score on detections are linked ({chosen})."
     )
-    return "\n\n".join([BEFORE, links_table(content), about, FINDINGS])
+    took = f"Both evaluations and the linking took {content['seconds'] / 60:.0f} minutes."
+    return "\n\n".join([BEFORE, took, WHERE, links_table(content), about, FINDINGS])
