@@ -28,7 +28,7 @@ AFTER = """## How to read it
 - Settings are chosen on the validation section, and so is the epoch whose weights are tested; nothing is on
   the test section. One thing was noticed there: that Paired Lesion Query lacked the
   [box refinement](#box-refinement) which all other rows have. It was given it.
-- The two runs of box positions with seed 1 name a commit that is not in the history. Eight others that did
+- The two runs of box positions with seed 1 name a commit that is not in the history. Six others that did
   were made once more, from one that is, with the same numbers to the last digit shown here.
 - A run has {epochs} epochs where the shipped model had 24, so that all of them can be had;
   [the shipped model](../bundle/docs/README.md#what-the-shipped-model-is-worth) is better for it."""
