@@ -1,6 +1,7 @@
 """The command line as a person uses it: in a process of its own."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -103,3 +104,15 @@ def test_pairs_finds_both_views_of_a_phantom_breast(tmp_path, capsys):
 def test_pairs_of_a_missing_folder_is_an_error_that_names_it(path, tmp_path, capsys):
     assert main(["pairs", str(tmp_path / path)]) == 2
     assert f"{tmp_path / path}: no such file or folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["phantom", "inspect", "evaluate", "report", "compare", "predict"])
+def test_help_tells_a_default_once_and_none_where_there_is_none(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "(default: None)" not in text
+    assert "(default: False)" not in text
+    assert not re.search(r"\(default: [^)]*\) \(default:", text)
+    has_seed = command in ("phantom", "evaluate", "compare")
+    assert ("(default: 0)" in text) == has_seed  # 0 is a default like any other

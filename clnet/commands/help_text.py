@@ -7,6 +7,7 @@ class DefaultsFormatter(argparse.ArgumentDefaultsHelpFormatter):
     """Adds a default to its option's help, unless there is none or the help tells it itself."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        if action.default in (None, False) or "default" in (action.help or ""):
+        is_unset = action.default is None or action.default is False  # 0 is a default like any other
+        if is_unset or "default" in (action.help or ""):
             return action.help
         return super()._get_help_string(action)

@@ -46,5 +46,8 @@ def geometry_part(content: Mapping[str, Any] | None) -> str:
         f"What a rule leaves open was chosen by F1 on the validation section: the deviation of depths in the "
         f"phantom, and from which score on detections are linked ({chosen})."
     )
-    took = f"Both evaluations and the linking took {content['seconds'] / 60:.0f} minutes."
+    took = (
+        f"Evaluating and linking took {content['seconds'] / 60:.0f} minutes, in which the machine did other "
+        "work, too."
+    )
     return "\n\n".join([BEFORE, took, WHERE, links_table(content), about, FINDINGS])
