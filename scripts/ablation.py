@@ -23,8 +23,8 @@ from ablations.runs import EXPERIMENT, ROOT, Plan, RunError, evaluate, result, s
 from ablations.settings import SETTINGS
 from ablations.tables import TABLES
 
-from clnet.training.facts import data_fingerprint
-from clnet.training.mlflow_run import MlflowRun, MlflowStore
+from clnet.runs.mlflow_run import MlflowRun, MlflowStore
+from clnet.runs.provenance import data_fingerprint
 
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
 HEADLINE = "recall_iou0.5_fpi0.25"

@@ -25,7 +25,7 @@ from pydicom.uid import RLELossless
 
 from clnet.data.datalist import write_datalist
 from clnet.data.reader import read_image
-from clnet.inference.findings import write_findings
+from clnet.findings.types import write_findings
 from clnet.preprocessing.preprocess import preprocess_views
 
 ROOT = Path(__file__).parent.parent

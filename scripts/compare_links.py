@@ -1,7 +1,7 @@
 """Are the linker's links better than geometry's? Measured with the shipped model on the phantom.
 
 The detections of the shipped model are linked once more, by the rule that links data sets without links
-(`clnet.data.converters.links`): depth and size of a lesion are nearly the same in both views. Whatever the
+(`clnet.converters.links`): depth and size of a lesion are nearly the same in both views. Whatever the
 rule leaves to be chosen is chosen on the validation section. docs/evidence/links.json keeps the numbers;
 ./scripts/ablation puts them on the page.
 """
@@ -21,17 +21,17 @@ from ablations.geometry import links_table
 from numpy.typing import NDArray
 from shipped import ROOT, evaluate_shipped
 
-from clnet.data.converters.links import DEPTH_MM, BreastExtent, Extents, geometric_links
-from clnet.data.converters.marked import MarkedView, Mass
+from clnet.converters.links import DEPTH_MM, BreastExtent, Extents, geometric_links
+from clnet.converters.marked import MarkedView, Mass
 from clnet.data.pair import Pair
-from clnet.data.phantom import PhantomSettings, make_phantom
 from clnet.evaluation.bootstrap import draw_patients, interval
 from clnet.evaluation.metrics import EvaluationSettings, evaluate
 from clnet.evaluation.resampled import difference, statistics
-from clnet.inference.findings import Detections, Findings, Link, PairFindings, read_findings
-from clnet.inference.lesions import surest_at_each_place
+from clnet.findings.lesions import suppress_duplicates
+from clnet.findings.types import Detections, Findings, Link, PairFindings, read_findings
+from clnet.phantom import PhantomSettings, make_phantom
 from clnet.preprocessing.depth import breast_extent
-from clnet.training.facts import data_fingerprint, git_commit
+from clnet.runs.provenance import data_fingerprint, git_commit
 
 IOU = 0.5
 LINKER = "lesion linker"
@@ -81,9 +81,9 @@ def link_by_geometry(pair: PairFindings, extents: Extents | None, rule: Rule) ->
 
 def _sure(view: Detections, least_score: float) -> list[int]:
     """Detections that reach the score, have an area, and do not repeat a surer one."""
-    stands_for = surest_at_each_place(view)
+    kept_index = suppress_duplicates(view)
     can_be = (view.scores >= least_score) & (view.boxes[:, 2:] > view.boxes[:, :2]).all(1)
-    return [index for index in np.flatnonzero(can_be).tolist() if stands_for[index] == index]
+    return [index for index in np.flatnonzero(can_be).tolist() if kept_index[index] == index]
 
 
 def link_all(findings: Findings, extents: Mapping[str, Extents], rule: Rule) -> Findings:

@@ -14,7 +14,6 @@ from clnet.boxes import denormalise
 from clnet.data.datalist import read_datalist
 from clnet.data.pair import VIEW_NAMES
 from clnet.data.pictures import Mark, datalist_picture, pair_picture, sheet
-from clnet.preprocessing.draws import SeededCompose
 from clnet.preprocessing.placement import Placement
 from clnet.preprocessing.random_transforms import (
     RandCropPaird,
@@ -22,6 +21,7 @@ from clnet.preprocessing.random_transforms import (
     RandNormalisePaird,
     RandZoomPaird,
 )
+from clnet.preprocessing.seeded_sampling import SeededCompose
 from clnet.preprocessing.transforms import FinishPaird, LoadPaird, PreprocessPaird
 
 SIZE = (320, 192)

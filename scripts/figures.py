@@ -22,10 +22,10 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 from clnet.boxes import box_iou
 from clnet.data.datalist import read_datalist
 from clnet.data.pair import VIEW_NAMES, Pair
-from clnet.data.phantom import PhantomSettings, make_phantom
 from clnet.data.pictures import COLOURS
 from clnet.data.reader import read_image
-from clnet.inference.findings import Link, PairFindings, read_findings
+from clnet.findings.types import Link, PairFindings, read_findings
+from clnet.phantom import PhantomSettings, make_phantom
 
 ROOT = Path(__file__).parent.parent
 PHANTOM = PhantomSettings(pairs=3000)  # the shipped model's; it has not seen the test section

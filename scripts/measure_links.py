@@ -1,7 +1,7 @@
 """How good are geometric links? Measured on the phantom, where the truth is known.
 
 Run as ``python scripts/measure_links.py [--pairs N] [--seed S]``. The links of a phantom are forgotten, its
-boxes are moved, and `clnet.data.converters.links` is asked again. Counted are breasts with masses in both
+boxes are moved, and `clnet.converters.links` is asked again. Counted are breasts with masses in both
 views, apart for those with one mass in each view (`single_pair`) and those with more (`geometric`).
 """
 
@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from clnet.data.converters.links import BreastExtent, Link, certain_links, geometric_links
-from clnet.data.converters.marked import MarkedView, Mass
+from clnet.converters.links import BreastExtent, Link, certain_links, geometric_links
+from clnet.converters.marked import MarkedView, Mass
 from clnet.data.pair import Pair, View
-from clnet.data.phantom import PhantomSettings, make_phantom
+from clnet.phantom import PhantomSettings, make_phantom
 from clnet.preprocessing.depth import breast_extent
 
 EDGE = 0.1  # standard deviation of each edge, of the box's size: two readers' boxes differ by about that

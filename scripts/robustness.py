@@ -20,10 +20,10 @@ from page_text import percent, table
 from shipped import ROOT, evaluate_shipped
 
 from clnet.data.datalist import Datalist, write_datalist
-from clnet.data.phantom import PhantomSettings, make_phantom
 from clnet.evaluation.folder import read_metrics
 from clnet.evaluation.record import iou_key
-from clnet.training.facts import data_fingerprint, git_commit
+from clnet.phantom import PhantomSettings, make_phantom
+from clnet.runs.provenance import data_fingerprint, git_commit
 
 RATE, IOU = "0.25", iou_key(0.5)
 SECTION = "test"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clnet.cli import main
+from clnet.cli.main import main
 
 REAL_FILM = Path(__file__).parent / "data" / "cbis-ddsm"
 VIEWS = ["left_cc", "left_mlo", "right_cc", "right_mlo"]
@@ -16,7 +16,10 @@ VIEWS = ["left_cc", "left_mlo", "right_cc", "right_mlo"]
 
 def clnet(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", "clnet.cli", *map(str, arguments)], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "clnet.cli", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 

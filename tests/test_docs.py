@@ -17,7 +17,7 @@ PAGES = sorted(
 # Pages whose commands have tests of their own; all others are run here, page by page.
 ELSEWHERE = {
     "bundle/docs/README.md": ("bundle/test_exports.py", "bundle/test_bundle_readme.py"),
-    "docs/datasets.md": ("data/converters/test_datasets_page.py",),
+    "docs/datasets.md": ("converters/test_datasets_page.py",),
     "docs/evaluation.md": ("evaluation/test_evaluation_page.py",),
     "docs/label.md": ("apps/test_label_docs.py",),
     "docs/quickstart.md": ("bundle/test_real_data_page.py",),

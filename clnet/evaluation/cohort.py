@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from clnet.data.pair import VIEW_NAMES, Pair
 from clnet.errors import ClnetError
 from clnet.evaluation.hits import ImageResult
-from clnet.inference.findings import Detections, Findings, PairFindings
+from clnet.findings.types import Detections, Findings, PairFindings
 
 
 class CohortError(ClnetError):

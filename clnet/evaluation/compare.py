@@ -7,7 +7,6 @@ cancels out of their difference.
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +14,8 @@ import numpy as np
 from clnet.errors import ClnetError
 from clnet.evaluation.bootstrap import draw_patients
 from clnet.evaluation.figure import draw_froc
-from clnet.evaluation.folder import read_metrics
 from clnet.evaluation.froc import RATES
-from clnet.evaluation.mlflow_runs import PREFIX, download_evaluation
-from clnet.evaluation.record import Record, iou_key, read_record
+from clnet.evaluation.record import Record, iou_key
 from clnet.evaluation.resampled import difference, statistics
 
 SAME_SETTINGS = ("count_duplicates", "operating_rate", "link_score")
@@ -35,24 +32,6 @@ class Run(NamedTuple):
     name: str
     metrics: dict[str, Any]
     record: Record
-
-
-def read_runs(sources: Sequence[str], tracking_uri: str | None = None) -> list[Run]:
-    """Read evaluations from their folders, or from MLflow: ``mlflow:RUN_ID``.
-
-    A run is named by its folder, or by the whole path where folders have the same name.
-    """
-    folder_names = [Path(source).resolve().name for source in sources]
-    runs = []
-    for source, folder_name in zip(sources, folder_names, strict=True):
-        if source.startswith(PREFIX):
-            with TemporaryDirectory() as folder:
-                place = download_evaluation(source.removeprefix(PREFIX), Path(folder), tracking_uri)
-                runs.append(Run(source, read_metrics(place), read_record(place)))
-        else:
-            name = folder_name if folder_names.count(folder_name) == 1 else source
-            runs.append(Run(name, read_metrics(source), read_record(source)))
-    return runs
 
 
 def compare(runs: Sequence[Run], resamples: int = 2000, seed: int = 0) -> dict[str, Any]:

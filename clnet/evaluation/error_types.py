@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from clnet.data.pair import VIEW_NAMES
 from clnet.evaluation.cohort import Cohort
 from clnet.evaluation.hits import DUPLICATE, Hits
-from clnet.evaluation.links import NOWHERE, Under, lesion_under, rightly_linked
-from clnet.inference.findings import Link
+from clnet.evaluation.links import NOWHERE, Under, match_to_lesions, rightly_linked
+from clnet.findings.types import Link
 
 ERROR_TYPES = {
     "false_positive_linked_to_lesion": "a false positive, linked to a box on a lesion in the other view",
@@ -67,7 +67,7 @@ def find_errors(
         barred_score: detections above it count.
         link_score: links of at least this score count.
     """
-    under = lesion_under(cohort, hits.overlaps, iou)
+    under = match_to_lesions(cohort, hits.overlaps, iou)
     links = [[link for link in pair.links if link.score >= link_score] for pair in cohort.findings]
     errors = [
         *_lesion_errors(cohort, hits, barred_score, links, under),

@@ -19,7 +19,7 @@ from clnet.evaluation.froc import RATES
 from clnet.evaluation.metrics import SCHEMA_VERSION, Evaluation, EvaluationSettings, evaluate
 from clnet.evaluation.record import pair_key, read_record, write_record
 from clnet.evaluation.report import MAX_PAIRS, write_report
-from clnet.inference.findings import read_findings
+from clnet.findings.types import read_findings
 
 METRICS_FILE = "metrics.json"
 ERRORS_FILE = "errors.json"

@@ -65,7 +65,7 @@ def froc(hits: Hits, count_duplicates: bool = False) -> Froc:
     return Froc(overlaps.images, scores[falling], overlaps.image[wrong][falling], found_at)
 
 
-def barred_scores(
+def cutoff_scores(
     curve: Froc, rates: Sequence[float], group: NDArray[np.int64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The scores that a detection must exceed so that FPI stays at most t.
@@ -111,8 +111,8 @@ def recalls(
     Args:
         found_at: [U] the highest score at which each unit is found.
         group: [U] int, its group.
-        weights: [R, G] as in `barred_scores`.
-        barred: [R, T] of `barred_scores`.
+        weights: [R, G] as in `cutoff_scores`.
+        barred: [R, T] of `cutoff_scores`.
 
     Returns:
         [R, T] in [0, 1]; nan where no unit has weight.
@@ -143,7 +143,7 @@ def recall_table(
     table = {}
     for iou in ious:
         curve = froc(find_hits(overlaps, iou), count_duplicates)
-        barred = barred_scores(curve, rates, each, once)
+        barred = cutoff_scores(curve, rates, each, once)
         recall = recalls(curve.found_at, overlaps.lesion_image, once, barred)[0]
         table[iou] = dict(zip(rates, recall.tolist(), strict=True))
     return table

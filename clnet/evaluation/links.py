@@ -16,7 +16,7 @@ from clnet.data.pair import VIEW_NAMES
 from clnet.evaluation.bootstrap import ratio
 from clnet.evaluation.cohort import Cohort
 from clnet.evaluation.hits import Overlaps
-from clnet.inference.findings import Link
+from clnet.findings.types import Link
 
 NOWHERE = -1
 Under = tuple[tuple[NDArray[np.int64], ...], ...]
@@ -36,7 +36,7 @@ class LinkCounts(NamedTuple):
     """Of these, the rightly linked."""
 
 
-def lesion_under(cohort: Cohort, overlaps: Overlaps, iou: float) -> Under:
+def match_to_lesions(cohort: Cohort, overlaps: Overlaps, iou: float) -> Under:
     """The lesion that each detection lies on; nothing for a view that is missing."""
     under = np.full(len(overlaps.scores), NOWHERE)
     enough = overlaps.iou >= iou
@@ -59,7 +59,7 @@ def linked_lesion(
 
     Args:
         link: of one breast.
-        under: of this pair, of `lesion_under`.
+        under: of this pair, of `match_to_lesions`.
         in_both_views: [U] whether a lesion has a box in both views.
     """
     lesions = {int(under[view][index]) for view, index in enumerate((link.cc, link.mlo)) if index is not None}
@@ -97,7 +97,7 @@ def count_links(
     """
     in_both_views = cohort.in_both_views
     found_in_both = in_both_views & (np.bincount(cohort.box_lesion, found, len(in_both_views)) == 2)
-    under = lesion_under(cohort, overlaps, iou)
+    under = match_to_lesions(cohort, overlaps, iou)
     lesions_of = cohort.lesions_of_pairs()
     counts = np.zeros((len(cohort.pairs), len(LinkCounts._fields)), np.int64)
     for number, pair in enumerate(cohort.pairs):

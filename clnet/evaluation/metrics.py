@@ -13,12 +13,12 @@ from clnet.errors import ClnetError
 from clnet.evaluation.bootstrap import LEVEL, draw_patients, finite_or_none, interval
 from clnet.evaluation.cohort import Cohort, gather
 from clnet.evaluation.error_types import ERROR_TYPES, Error, find_errors
-from clnet.evaluation.froc import IOU_THRESHOLDS, MEAN_RATES, RATES, barred_scores, froc, recalls
+from clnet.evaluation.froc import IOU_THRESHOLDS, MEAN_RATES, RATES, cutoff_scores, froc, recalls
 from clnet.evaluation.hits import find_hits, find_overlaps
 from clnet.evaluation.links import LinkCounts, count_links, link_statistics
 from clnet.evaluation.record import UNITS, Record, iou_key, make_record
 from clnet.evaluation.subgroups import groups_of_boxes, groups_of_pairs
-from clnet.inference.findings import Findings
+from clnet.findings.types import Findings
 
 SCHEMA_VERSION = 1
 CURVE_RATES = tuple((2.0 ** (np.arange(49) / 8 - 4)).tolist())
@@ -80,7 +80,7 @@ def evaluate(
     curves = {iou: froc(hits[iou], settings.count_duplicates) for iou in settings.ious}
     everyone = np.ones((1, len(cohort.pairs)))
     operating = {
-        iou: float(barred_scores(curve, [settings.operating_rate], cohort.image_pair, everyone)[0, 0])
+        iou: float(cutoff_scores(curve, [settings.operating_rate], cohort.image_pair, everyone)[0, 0])
         for iou, curve in curves.items()
     }
     links: dict[float, LinkCounts] = {}
@@ -94,7 +94,7 @@ def evaluate(
     record = make_record(cohort, curves, links)
     weights = draw_patients(record.patients, settings.resamples, settings.seed)
     barred = {
-        iou: barred_scores(curves[iou], CURVE_RATES, record.image_patient, weights) for iou in settings.ious
+        iou: cutoff_scores(curves[iou], CURVE_RATES, record.image_patient, weights) for iou in settings.ious
     }
     first = settings.ious[0]
     errors = find_errors(cohort, hits[first], first, operating[first], settings.link_score)

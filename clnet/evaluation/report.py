@@ -31,7 +31,7 @@ from clnet.evaluation.error_types import ERROR_TYPES, Error
 from clnet.evaluation.froc import RATES
 from clnet.evaluation.report_pairs import shown_pairs, worst_first
 from clnet.evaluation.tables import UNIT_NAMES
-from clnet.inference.findings import Findings
+from clnet.findings.types import Findings
 
 FILE_NAME = "report.html"
 MAX_PAIRS = 200

@@ -14,8 +14,8 @@ from clnet.data.pair import VIEW_NAMES, Pair, View
 from clnet.evaluation.cohort import gather
 from clnet.evaluation.error_types import Error
 from clnet.evaluation.hits import DUPLICATE, FALSE_POSITIVE, ImageResult, find_hits, find_overlaps
-from clnet.evaluation.links import lesion_under, linked_lesion
-from clnet.inference.findings import Findings
+from clnet.evaluation.links import linked_lesion, match_to_lesions
+from clnet.findings.types import Findings
 
 MISSED = ("found_in_one_view", "missed_in_both_views", "missed_in_its_only_view")
 """The errors that weigh most."""
@@ -66,7 +66,7 @@ def shown_pairs(
     """
     cohort = gather([pairs[number] for number in numbers], findings)
     hits = find_hits(find_overlaps(cohort.results), iou)
-    under = lesion_under(cohort, hits.overlaps, iou)
+    under = match_to_lesions(cohort, hits.overlaps, iou)
     in_both_views = cohort.in_both_views
     lesions_of = cohort.lesions_of_pairs()
     outcomes = np.split(hits.lesion, np.cumsum([len(result.scores) for result in cohort.results])[:-1])

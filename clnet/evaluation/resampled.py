@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clnet.evaluation.bootstrap import interval, p_value
-from clnet.evaluation.froc import MEAN_RATES, RATES, barred_scores, recalls
+from clnet.evaluation.froc import MEAN_RATES, RATES, cutoff_scores, recalls
 from clnet.evaluation.links import LinkCounts, link_statistics
 from clnet.evaluation.record import Record
 
@@ -36,7 +36,7 @@ def statistics(record: Record, weights: NDArray[np.float64]) -> dict[float, Stat
     several = record.lesions_of_pair() > 1
     found = {}
     for iou, curve in record.curves.items():
-        barred = barred_scores(curve, RATES, record.image_patient, weights)
+        barred = cutoff_scores(curve, RATES, record.image_patient, weights)
         recall = dict(zip(RATES, recalls(*record.units("image", iou), weights, barred).T, strict=True))
         links, links_of_several = {}, {}
         if iou in record.links:

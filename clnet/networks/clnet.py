@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from clnet.networks.decoder import ViewInteractiveDecoder
+from clnet.networks.detector import ViewInteractiveDecoder
 from clnet.networks.encoder import ImageEncoder
 from clnet.networks.lesion_linker import LesionLinker
 from clnet.networks.pair_verification import PairVerification

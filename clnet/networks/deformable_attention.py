@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from clnet.networks.attention_path import takes_fused_path
-from clnet.networks.fused_attention import fused_attention
+from clnet.ops.attention_path import takes_fused_path
+from clnet.ops.cpu_attention import fused_attention
 
 Shapes = Sequence[tuple[int, int]]
 """(rows, columns) of each feature level."""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from clnet.networks.backbone import LightBackbone
 from clnet.networks.clnet import PAPER_SETTINGS, CLNet
-from clnet.networks.decoder import DecoderLayer, ViewInteractiveDecoder
+from clnet.networks.detector import DecoderLayer, ViewInteractiveDecoder
 from clnet.networks.encoder import DeformableEncoder, EncoderLayer, ImageEncoder
 from clnet.networks.feature_levels import ImageFeatures
 from clnet.networks.lesion_linker import LesionLinker, LinkerLayer

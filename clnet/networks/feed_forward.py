@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from clnet.networks.dropout import random_seed, relu_dropout, takes_fused_dropout
 from clnet.networks.layers import Residual
+from clnet.ops.dropout import random_seed, relu_dropout, takes_fused_dropout
 
 PIECE = 1024
 """Tokens at a time."""

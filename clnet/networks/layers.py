@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from clnet.networks.dropout import AddDropout
+from clnet.ops.dropout import AddDropout
 
 
 class Residual(nn.Module):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from clnet.networks.backbone import BackboneError
-from clnet.networks.winograd import takes_winograd, winograd_convolution
+from clnet.ops.winograd import takes_winograd, winograd_convolution
 
 EPSILON = 1e-5
 

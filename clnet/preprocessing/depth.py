@@ -8,7 +8,7 @@ from clnet.preprocessing.breast import find_breast
 
 
 def breast_extent(file: Path) -> dict[str, Any]:
-    """The fields of a `clnet.data.converters.links.BreastExtent` of an image file.
+    """The fields of a `clnet.converters.links.BreastExtent` of an image file.
 
     Raises:
         ImageError: the image cannot be read.

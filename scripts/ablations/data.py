@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clnet.data.datalist import Datalist, write_datalist
 from clnet.data.pair import Pair
-from clnet.data.phantom import PhantomSettings, make_phantom
+from clnet.phantom import PhantomSettings, make_phantom
 
 
 def with_view(datalist: Datalist, view: str) -> Datalist:

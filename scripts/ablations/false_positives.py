@@ -6,9 +6,9 @@ import numpy as np
 
 from clnet.data.pair import VIEW_NAMES, Pair
 from clnet.evaluation.cohort import gather
-from clnet.evaluation.froc import barred_scores, froc, recall_table
+from clnet.evaluation.froc import cutoff_scores, froc, recall_table
 from clnet.evaluation.hits import FALSE_POSITIVE, ImageResult, find_hits, find_overlaps
-from clnet.inference.findings import Findings
+from clnet.findings.types import Findings
 
 RATE = 0.25
 IOU = 0.5
@@ -27,7 +27,7 @@ def look_at_false_positives(pairs: Sequence[Pair], findings: Findings) -> dict[s
     results = gather(pairs, findings).results
     hits = find_hits(find_overlaps(results), IOU)
     each = np.arange(len(results))
-    barred = barred_scores(froc(hits), [RATE], each, np.ones((1, len(results))))
+    barred = cutoff_scores(froc(hits), [RATE], each, np.ones((1, len(results))))
     wrong = (hits.lesion == FALSE_POSITIVE) & (hits.overlaps.scores > barred.item())
     mimics = [pair.attributes["mimics"][view] for pair in pairs for view in VIEW_NAMES if view in pair.views]
     overlaps = find_overlaps(

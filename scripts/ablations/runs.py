@@ -20,15 +20,15 @@ from machine import machine
 from clnet.data.datalist import read_datalist
 from clnet.evaluation.folder import METRICS_FILE, read_metrics
 from clnet.evaluation.record import read_record
-from clnet.evaluation.tracking import single_numbers
-from clnet.inference.findings import read_findings
-from clnet.inference.writer import FINDINGS_FILE
-from clnet.training.checkpoints import BEST, LAST
-from clnet.training.command_line import run_config
-from clnet.training.facts import data_fingerprint, git_commit, versions
-from clnet.training.mlflow_run import flatten
-from clnet.training.record import read_metrics as read_epochs
-from clnet.training.record import read_run
+from clnet.findings.types import read_findings
+from clnet.predict.writer import FINDINGS_FILE
+from clnet.runs.checkpoints import BEST, LAST
+from clnet.runs.command_line import run_config
+from clnet.runs.evaluation_tracking import single_numbers
+from clnet.runs.mlflow_run import flatten
+from clnet.runs.provenance import data_fingerprint, git_commit, versions
+from clnet.runs.record import read_metrics as read_epochs
+from clnet.runs.record import read_run
 
 ROOT = Path(__file__).parents[2]
 SECTIONS = ("validation", "test")

@@ -7,7 +7,7 @@ from clocks import take_turns, times_as_fast
 from torch import Tensor
 
 from clnet.networks.deformable_attention import Shapes, deformable_attention
-from clnet.networks.fused_attention import fused_attention
+from clnet.ops.cpu_attention import fused_attention
 
 HEADS, CHANNELS, POINTS, STRIDES = 8, 32, 4, (8, 16, 32, 64)
 

@@ -11,7 +11,7 @@ from clocks import ROUNDS, take_turns, take_turns_apart, times_as_fast
 from torch import Tensor, nn
 
 from clnet.networks import PAPER_SETTINGS, CLNet
-from clnet.training.allocator import keep_freed_memory
+from clnet.runs.allocator import keep_freed_memory
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "networks"))
 from transformers_weights import deformable_detr, our_names

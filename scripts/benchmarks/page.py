@@ -115,10 +115,10 @@ def page_of(result: dict[str, Any]) -> str:
             f"of its own; rounds: {turns}.\n\n"
             + versus(networks, kinds, "transformers")
             + "\nAttention is not all of it: in training, 3×3 convolutions on maps of some size are "
-            "Winograd's (`clnet/networks/winograd.py`), dropout is one pass, and feed-forward networks go "
+            "Winograd's (`clnet/ops/winograd.py`), dropout is one pass, and feed-forward networks go "
             "through the cache piece by piece.\n\nThe C library gives memory that large tensors free back to "
             "the system and has to ask for it again, page by page. Runs of the bundle keep it "
-            "(`clnet/training/allocator.py`), and so do ours "
+            "(`clnet/runs/allocator.py`), and so do ours "
             "here; transformers does in the rows that say *memory kept*, and is as it comes in the others. "
             "What a page costs differs from machine to machine, and from hour to hour on a shared one.\n"
         )

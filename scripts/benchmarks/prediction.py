@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from clnet.data.phantom import PhantomSettings, make_phantom
-from clnet.inference.breasts import find_breasts
-from clnet.inference.bundle import open_bundle
-from clnet.inference.loading import BreastDataset
-from clnet.inference.predict import Analysis, PredictSettings, find_in_breasts
+from clnet.phantom import PhantomSettings, make_phantom
+from clnet.predict.breasts import find_breasts
+from clnet.predict.bundle import open_bundle
+from clnet.predict.folder_run import Analysis, PredictSettings, find_in_breasts
+from clnet.predict.loading import BreastDataset
 
 BUNDLE = Path(__file__).parents[2] / "bundle"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from clnet.data.phantom import PhantomSettings, make_phantom
+from clnet.phantom import PhantomSettings, make_phantom
 
 ROOT = Path(__file__).parents[2]
 PAIRS = 240

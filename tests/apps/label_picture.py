@@ -12,7 +12,7 @@ from label_page import LabelPage, middle
 from label_server import ROOT, start_server
 from PIL import Image
 
-from clnet.data.phantom.dataset import PhantomSettings, make_phantom
+from clnet.phantom.dataset import PhantomSettings, make_phantom
 
 sys.path.insert(0, str(ROOT / "tests" / "evaluation"))
 from browser import open_browser

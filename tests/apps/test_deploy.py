@@ -15,7 +15,7 @@ import yaml
 from packaging.requirements import Requirement
 from page_commands import commands_of
 
-from clnet.inference.predict import PredictSettings, predict
+from clnet.predict.folder_run import PredictSettings, predict
 
 ROOT = Path(__file__).parent.parent.parent
 APP = ROOT / "clnet" / "apps" / "deploy"

@@ -14,11 +14,11 @@ import torch
 from label_client import Client, labels_of
 from label_server import PYTHON, ROOT, needs_venv, start_server, wait_for
 
-from clnet.data.phantom.dataset import PhantomSettings, make_phantom
 from clnet.data.reader import read_image
-from clnet.inference.findings import read_findings
-from clnet.inference.lesions import find_lesions_of_pair
-from clnet.inference.predict import PredictSettings, predict
+from clnet.findings.lesions import merge_into_lesions
+from clnet.findings.types import read_findings
+from clnet.phantom.dataset import PhantomSettings, make_phantom
+from clnet.predict.folder_run import PredictSettings, predict
 
 FILM = ROOT / "tests" / "data" / "cbis-ddsm" / "left_cc.dcm"
 
@@ -71,7 +71,7 @@ def predicted(folder):
 
 def expected_lesions(predicted, pair_id):
     pair = next(pair for pair in read_findings(predicted / "findings.json") if pair.pair_id == pair_id)
-    return pair, find_lesions_of_pair(pair, PredictSettings.min_score)
+    return pair, merge_into_lesions(pair, PredictSettings.min_score)
 
 
 def test_info_names_what_the_app_can(client):
@@ -407,7 +407,7 @@ def test_one_view_alone_is_analysed_when_that_is_asked_for(client, predicted):
     findings, _ = expected_lesions(predicted, answer["pair_id"])
     assert answer["partner"] is None
     assert {box["seen_in"] for box in answer["boxes"]} <= {"one view only"}
-    assert len(answer["boxes"]) == len(find_lesions_of_pair(findings, 0.05))
+    assert len(answer["boxes"]) == len(merge_into_lesions(findings, 0.05))
 
 
 def test_a_broken_partner_is_named_and_the_image_is_analysed_alone(client):

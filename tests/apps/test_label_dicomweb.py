@@ -14,10 +14,10 @@ from label_client import Client, labels_of
 from label_server import start_orthanc, start_server
 from label_training import QUICK, finished, said, spoil, train
 
-from clnet.data.phantom.dataset import PhantomSettings, make_phantom
-from clnet.inference.findings import read_findings
-from clnet.inference.lesions import find_lesions_of_pair
-from clnet.inference.predict import PredictSettings, predict
+from clnet.findings.lesions import merge_into_lesions
+from clnet.findings.types import read_findings
+from clnet.phantom.dataset import PhantomSettings, make_phantom
+from clnet.predict.folder_run import PredictSettings, predict
 
 PLUGIN = Path("/usr/share/orthanc/plugins/libOrthancDicomWeb.so")
 pytestmark = pytest.mark.skipif(
@@ -82,7 +82,7 @@ def test_infer_gives_what_predict_finds_in_the_files(client, folder, uids):
         answer = client.good(client.infer(tags.SOPInstanceUID))
         findings = pairs[answer["pair_id"]]
         expected = [
-            lesion for lesion in find_lesions_of_pair(findings, settings.min_score) if lesion.cc is not None
+            lesion for lesion in merge_into_lesions(findings, settings.min_score) if lesion.cc is not None
         ]
         assert [box["score"] for box in answer["boxes"]] == [
             findings.cc.scores[lesion.cc] for lesion in expected

@@ -5,7 +5,7 @@ from label_client import Client
 from label_realm import PASSWORD, new_key, start_realm, token
 from label_server import NO_SCORING, start_server
 
-from clnet.data.phantom.dataset import PhantomSettings, make_phantom
+from clnet.phantom.dataset import PhantomSettings, make_phantom
 
 LABEL = {"cc": {"boxes": [[10, 20, 30, 40]], "lesion_ids": ["1"]}, "mlo": {"boxes": [], "lesion_ids": []}}
 

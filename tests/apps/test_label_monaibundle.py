@@ -10,8 +10,8 @@ from label_client import Client
 from label_server import PYTHON, ROOT, free_port, needs_venv, running
 
 from clnet.data.header import read_header
-from clnet.data.phantom.dataset import PhantomSettings, make_phantom
-from clnet.inference.predict import PredictSettings, predict
+from clnet.phantom.dataset import PhantomSettings, make_phantom
+from clnet.predict.folder_run import PredictSettings, predict
 
 MIN_SCORE = 0.05  # a view alone makes this model less sure
 

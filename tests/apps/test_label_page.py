@@ -13,8 +13,8 @@ from selenium.webdriver.common.actions.mouse_button import MouseButton
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from clnet.data.phantom.dataset import PhantomSettings, make_phantom
-from clnet.data.phantom.dicom import ImageIdentity, write_dicom
+from clnet.phantom.dataset import PhantomSettings, make_phantom
+from clnet.phantom.dicom import ImageIdentity, write_dicom
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "evaluation"))
 from browser import missing_programs, open_browser

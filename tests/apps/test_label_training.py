@@ -10,7 +10,7 @@ from label_training import QUICK, finished, said, spoil, train
 from mlflow.tracking import MlflowClient
 
 from clnet.data.datalist import read_datalist
-from clnet.data.phantom.dataset import PhantomSettings, make_phantom
+from clnet.phantom.dataset import PhantomSettings, make_phantom
 
 
 @pytest.fixture(scope="module")

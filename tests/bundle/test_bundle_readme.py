@@ -8,7 +8,7 @@ from bundle_readme import README, readme_commands, readme_options
 from bundle_runs import ROOT
 from monai.bundle import ConfigParser
 
-from clnet.training.command_line import check_command_line
+from clnet.runs.command_line import check_command_line
 
 CONFIGS = ROOT / "bundle" / "configs"
 TRAIN = CONFIGS / "train.yaml"

@@ -3,7 +3,7 @@
 import pytest
 from bundle_runs import run
 
-from clnet.training.command_line import ConfigError, check_command_line, run_config
+from clnet.runs.command_line import ConfigError, check_command_line, run_config
 
 TRAIN = ["run", "training", "--config_file", "bundle/configs/train.yaml"]
 

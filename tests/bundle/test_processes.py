@@ -6,7 +6,7 @@ import pytest
 import torch
 from bundle_runs import run
 
-from clnet.data.phantom import PhantomSettings, make_phantom
+from clnet.phantom import PhantomSettings, make_phantom
 
 
 @pytest.fixture(scope="module")

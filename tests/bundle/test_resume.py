@@ -8,7 +8,7 @@ import pytest
 import torch
 from bundle_runs import ROOT, command, environment, run
 
-from clnet.data.phantom import PhantomSettings, make_phantom
+from clnet.phantom import PhantomSettings, make_phantom
 
 EPOCHS = 4
 

@@ -11,7 +11,7 @@ from bundle_readme import README
 from bundle_runs import ROOT, environment
 from monai.bundle import ConfigParser
 
-from clnet.data.phantom import PhantomSettings, make_phantom
+from clnet.phantom import PhantomSettings, make_phantom
 
 sys.path.insert(0, str(ROOT / "scripts"))
 

@@ -7,9 +7,9 @@ import yaml
 from bundle_runs import ROOT, TINY, configs
 from monai.bundle import ConfigWorkflow
 
-from clnet.data.phantom import PhantomSettings, make_phantom
 from clnet.networks.clnet import PAPER_SETTINGS
-from clnet.training.checkpoints import load_checkpoint
+from clnet.phantom import PhantomSettings, make_phantom
+from clnet.runs.checkpoints import load_checkpoint
 
 VARIANTS = ["deformable_detr", "vild", "linker_only", "pair_verification", "paired_query"]
 # What a variant's weights must have, and must not.

@@ -6,7 +6,7 @@ import numpy as np
 
 from clnet.data.datalist import Datalist
 from clnet.data.pair import Pair, View
-from clnet.inference.findings import Detections, Findings, Link, PairFindings
+from clnet.findings.types import Detections, Findings, Link, PairFindings
 
 SIZE = 1000
 

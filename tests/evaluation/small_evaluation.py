@@ -10,7 +10,7 @@ from clnet.data.datalist import Datalist, write_datalist
 from clnet.data.pair import Pair, View
 from clnet.evaluation.folder import evaluate_files
 from clnet.evaluation.metrics import EvaluationSettings
-from clnet.inference.findings import Attention, Detections, Findings, Link, PairFindings, write_findings
+from clnet.findings.types import Attention, Detections, Findings, Link, PairFindings, write_findings
 
 ROWS, COLUMNS = 200, 100
 # What must not be on a page.

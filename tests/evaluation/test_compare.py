@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from random_findings import random_datalist, random_findings
 
-from clnet.cli import main
+from clnet.cli.main import main
 from clnet.data.datalist import write_datalist
-from clnet.evaluation.compare import ComparisonError, compare, read_runs
+from clnet.evaluation.compare import ComparisonError, compare
 from clnet.evaluation.folder import evaluate_files
 from clnet.evaluation.metrics import EvaluationSettings
 from clnet.evaluation.record import read_record
-from clnet.inference.findings import write_findings
+from clnet.findings.types import write_findings
+from clnet.runs.mlflow_evaluations import read_runs
 
 QUICK = EvaluationSettings(resamples=50)
 

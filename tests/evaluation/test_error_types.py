@@ -8,7 +8,7 @@ from clnet.data.pair import Pair, View
 from clnet.evaluation.cohort import gather
 from clnet.evaluation.error_types import ERROR_TYPES, Error, find_errors
 from clnet.evaluation.hits import find_hits, find_overlaps
-from clnet.inference.findings import Detections, Findings, Link, PairFindings
+from clnet.findings.types import Detections, Findings, Link, PairFindings
 
 A, B, NOTHING = (0, 0, 10, 10), (50, 50, 60, 60), (90, 90, 95, 95)
 NEAR_A = (0, 0, 3, 10)  # IoU 0.3

@@ -6,7 +6,7 @@ import shlex
 import shutil
 from pathlib import Path
 
-from clnet.cli import main
+from clnet.cli.main import main
 from clnet.evaluation.error_types import ERROR_TYPES
 
 ROOT = Path(__file__).parents[2]

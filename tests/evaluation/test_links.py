@@ -12,7 +12,7 @@ from clnet.data.pair import Pair, View
 from clnet.evaluation.cohort import gather
 from clnet.evaluation.hits import find_overlaps
 from clnet.evaluation.links import LinkCounts, count_links, link_statistics
-from clnet.inference.findings import Detections, Findings, Link, PairFindings
+from clnet.findings.types import Detections, Findings, Link, PairFindings
 
 A, B, NOTHING = (0, 0, 10, 10), (50, 50, 60, 60), (90, 90, 95, 95)
 

@@ -8,13 +8,13 @@ import pytest
 from random_findings import random_datalist, random_findings
 from slow_reference import SlowImage, slow_recalls
 
-from clnet.cli import main
+from clnet.cli.main import main
 from clnet.data.datalist import write_datalist
 from clnet.data.pair import VIEW_NAMES
 from clnet.evaluation.cohort import CohortError
 from clnet.evaluation.froc import RATES
 from clnet.evaluation.metrics import EvaluationSettings, SettingsError, evaluate
-from clnet.inference.findings import Detections, Findings, PairFindings, write_findings
+from clnet.findings.types import Detections, Findings, PairFindings, write_findings
 
 QUICK = EvaluationSettings(resamples=50)
 

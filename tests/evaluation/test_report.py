@@ -11,11 +11,11 @@ from PIL import Image
 from random_findings import random_datalist, random_findings
 from small_evaluation import ATTENTION, COLUMNS, IDENTITY, ROWS, small_evaluation
 
-from clnet.cli import main
+from clnet.cli.main import main
 from clnet.data.datalist import write_datalist
 from clnet.evaluation.report import FILE_NAME, PAGE, SCRIPTS
 from clnet.evaluation.report_pairs import worst_first
-from clnet.inference.findings import write_findings
+from clnet.findings.types import write_findings
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from clnet.data.datalist import Datalist, write_datalist
 from clnet.evaluation.folder import evaluate_files
 from clnet.evaluation.metrics import EvaluationSettings
 from clnet.evaluation.report import FILE_NAME
-from clnet.inference.findings import write_findings
+from clnet.findings.types import write_findings
 
 if missing_programs():
     pytest.skip("chromium or chromedriver is missing; ./scripts/apt installs them", allow_module_level=True)

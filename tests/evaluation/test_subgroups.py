@@ -5,7 +5,7 @@ from pathlib import Path
 from clnet.data.pair import Pair, View
 from clnet.evaluation.cohort import gather
 from clnet.evaluation.subgroups import groups_of_boxes, groups_of_pairs
-from clnet.inference.findings import Findings, PairFindings
+from clnet.findings.types import Findings, PairFindings
 
 
 def cohort(*pairs):

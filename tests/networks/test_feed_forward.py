@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from clnet.networks import dropout
 from clnet.networks.feed_forward import PIECE, FeedForward, fused_feed_forward
+from clnet.ops import dropout
 
 P = 0.1
 SEED = torch.tensor(2**40 + 3)

@@ -11,7 +11,7 @@ from clnet.networks import (
     extract_paired_queries,
     extract_verified_pairs,
 )
-from clnet.networks.decoder import DecoderLayer
+from clnet.networks.detector import DecoderLayer
 from clnet.networks.dustbin import append_dustbin
 from clnet.networks.feature_levels import ImageFeatures
 from clnet.networks.layers import ResidualAttention, cosine_similarity

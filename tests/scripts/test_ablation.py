@@ -15,8 +15,8 @@ from mlflow import MlflowClient
 from random_findings import random_datalist
 
 from clnet.data.datalist import write_datalist
-from clnet.training.command_line import check_command_line, run_config
-from clnet.training.facts import data_fingerprint
+from clnet.runs.command_line import check_command_line, run_config
+from clnet.runs.provenance import data_fingerprint
 
 ROOT = Path(__file__).parents[2]
 

@@ -22,7 +22,7 @@ from clnet.data.pair import Pair, View
 from clnet.evaluation.bootstrap import draw_patients
 from clnet.evaluation.metrics import evaluate
 from clnet.evaluation.resampled import statistics
-from clnet.inference.findings import Detections, Findings, PairFindings
+from clnet.findings.types import Detections, Findings, PairFindings
 
 ROOT = Path(__file__).parents[2]
 

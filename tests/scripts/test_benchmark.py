@@ -6,7 +6,7 @@ import benchmark
 import pytest
 from page_commands import ROOT
 
-from clnet.training.facts import versions
+from clnet.runs.provenance import versions
 
 
 @pytest.mark.slow

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from disturbances import DISTURBANCES, contrast, missing_view, noise, shifted_crop, wrong_partner
 
-from clnet.data.phantom import PhantomSettings, make_phantom
 from clnet.data.reader import read_image
+from clnet.phantom import PhantomSettings, make_phantom
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import sys
 
 from clnet.apps.deploy.application import ClnetApp
 from clnet.errors import ClnetError
-from clnet.inference.summary import describe
+from clnet.predict.summary import describe
 
 
 def main() -> int:

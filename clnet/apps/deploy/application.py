@@ -6,9 +6,9 @@ from pathlib import Path
 from monai.deploy.core import Application
 
 from clnet.apps.deploy.operators import FindLesions, SelectPairs, WriteReports
-from clnet.inference.bundle import METADATA, open_bundle
-from clnet.inference.predict import PredictError, PredictSettings, refuse_output_in_input
-from clnet.training.processes import process_device
+from clnet.distributed import process_device
+from clnet.predict.bundle import METADATA, open_bundle
+from clnet.predict.folder_run import PredictError, PredictSettings, refuse_output_in_input
 
 CONFIG = Path(__file__).parent / "app.yaml"
 

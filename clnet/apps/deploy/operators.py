@@ -7,12 +7,12 @@ from typing import Any
 from monai.deploy.core import ExecutionContext, Fragment, InputContext, Operator, OperatorSpec, OutputContext
 
 from clnet.data.study import LeftOut
-from clnet.inference.breasts import Breast, Task, find_breasts
-from clnet.inference.bundle import BundleModel
-from clnet.inference.findings import PairFindings
-from clnet.inference.loading import BreastDataset, LoadedBreast
-from clnet.inference.predict import Analysis, PredictSettings, find_in_breasts
-from clnet.inference.summary import Summary
+from clnet.findings.types import PairFindings
+from clnet.predict.breasts import Breast, Task, find_breasts
+from clnet.predict.bundle import BundleModel
+from clnet.predict.folder_run import Analysis, PredictSettings, find_in_breasts
+from clnet.predict.loading import BreastDataset, LoadedBreast
+from clnet.predict.summary import Summary
 
 
 @dataclass(frozen=True)

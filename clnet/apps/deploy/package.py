@@ -30,7 +30,7 @@ from holoscan_cli.packager.parameters import PlatformBuildResults, PlatformParam
 
 import clnet
 from clnet.errors import ClnetError
-from clnet.inference.bundle import CHECKOUT, open_bundle
+from clnet.predict.bundle import CHECKOUT, open_bundle
 
 HERE = Path(__file__).parent
 CONFIG, ARTIFACTS = "app.yaml", "artifacts.json"

@@ -7,9 +7,9 @@ import torch
 
 from clnet.apps.label.pairs import ImagePair
 from clnet.data.pair import VIEW_NAMES
-from clnet.inference.findings import PairFindings
-from clnet.inference.lesions import find_lesions_of_pair
-from clnet.inference.slicer import slicer_boxes
+from clnet.findings.lesions import merge_into_lesions
+from clnet.findings.types import PairFindings
+from clnet.reports.slicer import slicer_boxes
 
 SCHEMA = (
     "https://raw.githubusercontent.com/slicer/slicer/master/Modules/Loadable/Markups/Resources/Schema/"
@@ -21,7 +21,7 @@ UPRIGHT = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
 def lesions_of(findings: PairFindings, min_score: float) -> list[dict[str, Any]]:
     """The lesions of a pair, the surest first: a box in one view or in both."""
     lesions = []
-    for number, lesion in enumerate(find_lesions_of_pair(findings, min_score), start=1):
+    for number, lesion in enumerate(merge_into_lesions(findings, min_score), start=1):
         views: dict[str, Any] = dict.fromkeys(VIEW_NAMES)
         for view, detections in findings.views.items():
             index = getattr(lesion, view)

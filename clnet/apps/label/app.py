@@ -26,7 +26,7 @@ from clnet.apps.label.pairs import ImagePair, ImagePairs, find_image_pairs
 from clnet.apps.label.refusals import NotThereError, RequestError
 from clnet.apps.label.train import TrainPair
 from clnet.errors import ClnetError
-from clnet.inference.breasts import digest
+from clnet.predict.breasts import digest
 
 MODEL = "clnet"
 

@@ -15,13 +15,13 @@ from clnet.apps.label.pairs import ImagePair, missing_view
 from clnet.apps.label.refusals import RequestError
 from clnet.data.header import image_format
 from clnet.errors import ClnetError
-from clnet.inference.bundle import BundleModel
-from clnet.inference.findings import PairFindings
-from clnet.inference.lesions import find_lesions_of_pair
-from clnet.inference.predict import PredictSettings, key_of
-from clnet.inference.sr_document import BreastReport, read_source, save_report
-from clnet.inference.sr_mammography_cad import mammography_cad_report
-from clnet.inference.sr_measurements import measurement_report
+from clnet.findings.lesions import merge_into_lesions
+from clnet.findings.types import PairFindings
+from clnet.predict.bundle import BundleModel
+from clnet.predict.folder_run import PredictSettings, key_of
+from clnet.reports.sr_document import BreastReport, read_source, save_report
+from clnet.reports.sr_mammography_cad import mammography_cad_report
+from clnet.reports.sr_measurements import measurement_report
 
 if TYPE_CHECKING:
     from clnet.apps.label.app import ClnetLabelApp
@@ -34,7 +34,7 @@ class InferPair(InferTask):
     """Runs the pair of an image.
 
     Params of a request:
-        min_score: see `find_lesions_of_pair`.
+        min_score: see `merge_into_lesions`.
         alone: whether to go on where there is no partner view.
         report: the file to make: "measurements" or "mammography_cad", the DICOM SR of the breast; by default
             Slicer's markups of the image.
@@ -133,7 +133,7 @@ def _report(params: Mapping[str, Any], pair: ImagePair, model: BundleModel, find
     report = BreastReport(
         laterality=pair.breast.pair.laterality,
         findings=findings,
-        lesions=tuple(find_lesions_of_pair(findings, settings.min_score)),
+        lesions=tuple(merge_into_lesions(findings, settings.min_score)),
         sources={view: read_source(file) for view, file in files.items()},
         version=model.version,
         notice=model.notice,

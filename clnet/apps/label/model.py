@@ -7,12 +7,12 @@ from pathlib import Path
 
 from clnet.apps.label.pairs import ImagePair
 from clnet.apps.label.refusals import RequestError
-from clnet.inference.breasts import source_key
-from clnet.inference.bundle import CHECKOUT, METADATA, BundleError, BundleModel, open_bundle
-from clnet.inference.findings import PairFindings
-from clnet.inference.loading import BreastDataset, LoadedBreast
-from clnet.inference.predict import find_in_breasts
-from clnet.training.processes import process_device
+from clnet.distributed import process_device
+from clnet.findings.types import PairFindings
+from clnet.predict.breasts import source_key
+from clnet.predict.bundle import CHECKOUT, METADATA, BundleError, BundleModel, open_bundle
+from clnet.predict.folder_run import find_in_breasts
+from clnet.predict.loading import BreastDataset, LoadedBreast
 
 WEIGHTS = Path("models/model.pt")
 REMEMBERED = 64  # pairs whose findings are kept

@@ -15,7 +15,7 @@ from clnet.data.datalist import read_datalist
 from clnet.data.header import ImageHeader
 from clnet.data.pair import VIEW_NAMES
 from clnet.data.study import ChosenPair, choose_pairs
-from clnet.inference.breasts import Breast, breast_of_pair, breast_of_study, digest
+from clnet.predict.breasts import Breast, breast_of_pair, breast_of_study, digest
 
 VIEW_IN_NAME = re.compile(
     r"(?P<study>.+?)[_\-. ](?P<side>L|R|LEFT|RIGHT)[_\-. ]?(?P<view>CC|MLO)$", re.IGNORECASE

@@ -19,7 +19,7 @@ from clnet.apps.label.pairs import ImagePair
 from clnet.apps.label.refusals import NotThereError
 from clnet.data.pair import VIEW_NAMES
 from clnet.data.reader import read_image
-from clnet.inference.predict import PredictSettings
+from clnet.predict.folder_run import PredictSettings
 
 PAGE = Path(__file__).parent / "page"
 KINDS = {

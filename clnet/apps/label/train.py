@@ -25,8 +25,8 @@ from clnet.apps.label.refusals import RequestError
 from clnet.data.datalist import Datalist, write_datalist
 from clnet.data.pair import Pair
 from clnet.evaluation.folder import read_metrics
-from clnet.inference.breasts import digest
-from clnet.inference.bundle import config_files
+from clnet.predict.breasts import digest
+from clnet.predict.bundle import config_files
 
 if TYPE_CHECKING:
     from clnet.apps.label.app import ClnetLabelApp

@@ -1,0 +1,1 @@
+"""The commands of `clnet …`, one file for each kind."""

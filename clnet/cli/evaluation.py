@@ -1,0 +1,144 @@
+"""`clnet evaluate`, `clnet report` and `clnet compare`: what findings are worth."""
+
+import argparse
+from pathlib import Path
+
+from clnet.cli.help_text import DefaultsFormatter
+
+
+def add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `clnet evaluate`."""
+    command = commands.add_parser(
+        "evaluate",
+        help="say what findings are worth: recall, links and errors, with intervals",
+        description="Evaluate a findings file, of clnet or of any other system, on a section of a datalist. "
+        "Writes metrics.json, errors.json, record.npz, froc.png and report.html, and prints the tables.",
+        formatter_class=DefaultsFormatter,
+    )
+    command.add_argument(
+        "--datalist", type=Path, required=True, metavar="FILE", help="datalist, or a folder with one"
+    )
+    command.add_argument("--section", default="test", help="of the datalist: training, validation or test")
+    command.add_argument("--findings", type=Path, required=True, metavar="FILE", help="findings file")
+    command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write to")
+    command.add_argument(
+        "--iou", type=float, nargs="+", default=(0.2, 0.5), metavar="IOU", help="the overlap that makes a hit"
+    )
+    command.add_argument(
+        "--count-duplicates",
+        action="store_true",
+        help="count further detections on a lesion that is already hit as false positives",
+    )
+    command.add_argument(
+        "--operating-rate",
+        type=float,
+        default=0.5,
+        metavar="FPI",
+        help="false positives per image at which errors are told apart",
+    )
+    command.add_argument(
+        "--link-score", type=float, default=0.5, metavar="S", help="least score of links that count"
+    )
+    _add_bootstrap(command)
+    command.add_argument("--no-report", action="store_true", help="do not make report.html")
+    _add_max_pairs(command)
+    command.set_defaults(run=_evaluate)
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    from clnet.evaluation.folder import evaluate_files
+    from clnet.evaluation.metrics import EvaluationSettings
+    from clnet.evaluation.tables import metrics_tables
+
+    settings = EvaluationSettings(
+        tuple(options.iou),
+        options.count_duplicates,
+        options.operating_rate,
+        options.link_score,
+        options.resamples,
+        options.seed,
+    )
+    evaluation = evaluate_files(
+        options.datalist,
+        options.section,
+        options.findings,
+        options.out,
+        settings,
+        report=not options.no_report,
+        max_pairs=options.max_pairs,
+    )
+    print(metrics_tables(evaluation.metrics))
+    print(f"\nmetrics   {options.out / 'metrics.json'}\npicture   {options.out / 'froc.png'}")
+    if not options.no_report:
+        print(f"report    {options.out / 'report.html'}")
+
+
+def add_report(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `clnet report`."""
+    command = commands.add_parser(
+        "report",
+        help="make the page of an evaluation: numbers, curves, errors, and a viewer of the pairs",
+        description="Make report.html in a folder that `clnet evaluate` or the bundle's `evaluating` wrote: "
+        "one page that needs nothing else to be opened, and names no patient. The datalist, its images and "
+        "the findings must be where they were; without images the viewer shows boxes alone.",
+        formatter_class=DefaultsFormatter,
+    )
+    command.add_argument("folder", type=Path, metavar="DIR", help="folder of an evaluation")
+    _add_max_pairs(command)
+    command.set_defaults(run=_report)
+
+
+def _report(options: argparse.Namespace) -> None:
+    from clnet.evaluation.folder import report_on_folder
+
+    print(f"report    {report_on_folder(options.folder, options.max_pairs)}")
+
+
+def add_compare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `clnet compare`."""
+    command = commands.add_parser(
+        "compare",
+        help="set evaluated runs side by side: differences with intervals and p-values",
+        description="Compare runs that `clnet evaluate` evaluated on the same pairs: each further run minus "
+        "the first, by paired bootstrap over patients.",
+        formatter_class=DefaultsFormatter,
+    )
+    command.add_argument(
+        "runs", nargs="+", metavar="RUN", help="a folder that `clnet evaluate` wrote, or mlflow:RUN_ID"
+    )
+    command.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder to write comparison.json and froc.png to"
+    )
+    command.add_argument(
+        "--tracking-uri", metavar="URI", help="of MLflow (default: the environment's MLFLOW_TRACKING_URI)"
+    )
+    _add_bootstrap(command)
+    command.set_defaults(run=_compare)
+
+
+def _compare(options: argparse.Namespace) -> None:
+    from clnet.evaluation.compare import compare, write_comparison
+    from clnet.evaluation.tables import comparison_tables
+    from clnet.runs.mlflow_evaluations import read_runs
+
+    runs = read_runs(options.runs, options.tracking_uri)
+    comparison = compare(runs, options.resamples, options.seed)
+    print(comparison_tables(comparison))
+    if options.out:
+        write_comparison(comparison, runs, options.out)
+        print(f"\nnumbers   {options.out / 'comparison.json'}\npicture   {options.out / 'froc.png'}")
+
+
+def _add_max_pairs(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--max-pairs",
+        type=int,
+        default=200,
+        metavar="N",
+        help="most pairs in the viewer of report.html, the worst errors first",
+    )
+
+
+def _add_bootstrap(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--resamples", type=int, default=2000, metavar="N", help="of the bootstrap")
+    command.add_argument("--seed", type=int, default=0, metavar="S", help="of the bootstrap")

@@ -1,0 +1,48 @@
+"""`clnet …`: what a bundle has no word for."""
+
+import argparse
+import os
+import sys
+
+from clnet import __version__
+from clnet.cli.convert import add_check, add_convert
+from clnet.cli.data import add_inspect, add_pairs, add_phantom
+from clnet.cli.evaluation import add_compare, add_evaluate, add_report
+from clnet.cli.predict import add_predict
+from clnet.errors import ClnetError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; errors that the user can mend are printed as one line."""
+    options = _parser().parse_args(arguments)
+    try:
+        status = int(options.run(options) or 0)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # whoever reads, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except ClnetError as error:
+        print(f"clnet {options.command}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"clnet {options.command}: stopped", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="clnet", description="Find masses in the CC and MLO views of a breast, and link the same mass."
+    )
+    parser.add_argument("--version", action="version", version=f"clnet {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    add_phantom(commands)
+    add_pairs(commands)
+    add_inspect(commands)
+    add_convert(commands)
+    add_check(commands)
+    add_predict(commands)
+    add_evaluate(commands)
+    add_report(commands)
+    add_compare(commands)
+    return parser

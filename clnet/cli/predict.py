@@ -1,0 +1,54 @@
+"""`clnet predict INPUT --output DIR`: from DICOM files to findings and reports."""
+
+import argparse
+from pathlib import Path
+
+from clnet.cli.help_text import DefaultsFormatter
+
+
+def add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `clnet predict`."""
+    command = commands.add_parser(
+        "predict",
+        help="find lesions in DICOM files; write DICOM SR, COCO and pictures",
+        description="Find masses in every breast of an input and link them across its views. Writes "
+        "findings.json, coco.json, summary.json, and for each breast two DICOM SR and a picture. What is "
+        "done is not done again. The exit status is 1 if a file was refused.",
+        formatter_class=DefaultsFormatter,
+    )
+    command.add_argument(
+        "input", type=Path, metavar="INPUT", help="a DICOM file, a folder of them, or a datalist"
+    )
+    command.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder to write to")
+    command.add_argument("--bundle", type=Path, metavar="DIR", help="MONAI bundle (default: the checkout's)")
+    command.add_argument("--device", help="such as cpu or cuda:0 (default: a GPU, if there is one)")
+    command.add_argument(
+        "--min-score", type=float, default=0.3, metavar="S", help="least score of lesions in reports"
+    )
+    command.add_argument("--workers", type=int, default=2, metavar="K", help="processes that read files")
+    command.add_argument("--batch-size", type=int, default=8, metavar="N", help="pairs at a time")
+    command.add_argument(
+        "--secondary-capture", action="store_true", help="accept mammograms stored as Secondary Capture"
+    )
+    command.set_defaults(run=_predict)
+
+
+def _predict(options: argparse.Namespace) -> int:
+    from clnet.predict.folder_run import PredictSettings, predict
+    from clnet.predict.summary import describe
+    from clnet.runs.allocator import keep_freed_memory
+
+    settings = PredictSettings(
+        options.bundle,
+        options.device,
+        options.min_score,
+        options.workers,
+        options.batch_size,
+        options.secondary_capture,
+    )
+    keep_freed_memory()
+    summary = predict(options.input, options.output, settings)
+    if summary is None:  # not the first of several processes
+        return 0
+    print(describe(summary, options.output))
+    return summary.exit_status

@@ -1,1 +1,0 @@
-"""From raw outputs to findings in the pixels of the files."""

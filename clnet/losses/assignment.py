@@ -1,0 +1,192 @@
+"""Which query answers for which lesion: bipartite matching by the Hungarian algorithm (Section 3.4)."""
+
+from collections import Counter
+
+import torch
+from monai.losses.focal_loss import sigmoid_focal_loss
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from clnet.boxes import box_pair_giou, cxcywh_to_xyxy
+from clnet.errors import ClnetError
+from clnet.losses.targets import LesionBoxes
+
+
+class AssignmentError(ClnetError):
+    """Lesions cannot be assigned to queries."""
+
+
+def solve(cost: Tensor, block: Tensor) -> Tensor:
+    """Give every lesion a query of its own, at the lowest total cost.
+
+    Args:
+        cost: [layers, R, Q], of lesion r being answered by query q.
+        block: int [R], nondecreasing; lesions of different blocks (images or breasts) do not compete.
+
+    Returns:
+        int [layers, R], a query for each lesion, on the device of `cost`.
+    """
+    queries = torch.empty(cost.shape[:2], dtype=torch.long)
+    table = cost.detach().cpu()
+    if not table.isfinite().all():
+        raise AssignmentError(
+            "the matching cost is not finite, since the network's outputs are not: "
+            "lower the learning rate, or clip gradients more"
+        )
+    sizes = list(Counter(block.tolist()).values())
+    if max(sizes, default=0) > cost.shape[2]:
+        raise AssignmentError(
+            f"{max(sizes)} lesions cannot each have one of {cost.shape[2]} queries: "
+            "give the network more object_queries or link_queries"
+        )
+    for layer in range(len(cost)):
+        start = 0
+        for size in sizes:
+            lesions = slice(start, start + size)
+            # Rows come back in order, and all of them, since there are no more rows than columns.
+            _, columns = linear_sum_assignment(table[layer, lesions].numpy())
+            queries[layer, lesions] = torch.from_numpy(columns)
+            start += size
+    return queries.to(cost.device)
+
+
+def detection_cost(
+    logits: Tensor, boxes: Tensor, lesions: LesionBoxes, weights: tuple[float, float, float]
+) -> Tensor:
+    """The cost of Deformable DETR's matching, of each box with all queries of its image.
+
+    The class term is what the focal loss (α 0.25, γ 2) would gain by calling the query a lesion.
+
+    Args:
+        logits: [layers, images, N].
+        boxes: [layers, images, N, 4], cxcywh.
+        lesions: T boxes.
+        weights: of class, L1 distance and GIoU.
+
+    Returns:
+        [layers, T, N].
+    """
+    if not (logits.isfinite().all() and boxes.isfinite().all()):
+        raise AssignmentError("the network's logits or boxes are not finite: lower the learning rate")
+    logits, boxes = logits[:, lesions.image], boxes[:, lesions.image]  # [layers, T, N, ...]
+    positive, negative = (
+        sigmoid_focal_loss(logits, target, gamma=2.0, alpha=0.25)
+        for target in (torch.ones_like(logits), torch.zeros_like(logits))
+    )
+    truth = lesions.boxes[:, None].expand_as(boxes)
+    distance = (boxes - truth).abs().sum(-1)
+    class_weight, l1_weight, giou_weight = weights
+    return class_weight * (positive - negative) + l1_weight * distance - giou_weight * giou(boxes, truth)
+
+
+def giou(boxes: Tensor, truth: Tensor) -> Tensor:
+    """Generalised overlap in [-1, 1] of each box with its truth, both [..., 4] as cxcywh, to [...]."""
+    pairs = (cxcywh_to_xyxy(both).reshape(-1, 4) for both in (boxes, truth))
+    overlap: Tensor = box_pair_giou(*pairs)  # type: ignore[assignment]  # tensors give a tensor
+    return overlap.view(boxes.shape[:-1])
+
+
+@torch.no_grad()
+def assign_detections(
+    logits: Tensor, boxes: Tensor, lesions: LesionBoxes, weights: tuple[float, float, float]
+) -> Tensor:
+    """Match boxes with object queries, anew in every decoder layer and in each view by itself.
+
+    Args:
+        logits: [layers, B, 2, N].
+        boxes: [layers, B, 2, N, 4], cxcywh.
+        lesions: T boxes.
+        weights: of class, L1 and GIoU.
+
+    Returns:
+        int [layers, T], the object query of each box.
+    """
+    return solve(detection_cost(logits.flatten(1, 2), boxes.flatten(1, 2), lesions, weights), lesions.image)
+
+
+@torch.no_grad()
+def assign_paired_queries(
+    logits: Tensor, boxes: Tensor, lesions: LesionBoxes, weights: tuple[float, float, float]
+) -> Tensor:
+    """Match lesions with paired lesion queries (appendix): the cost is the larger one of the two views'.
+
+    A lesion seen in one view costs what it costs there.
+
+    Args:
+        logits: [layers, B, 2, N].
+        boxes: [layers, B, 2, N, 4], cxcywh.
+        lesions: T boxes of R lesions.
+        weights: of class, L1 and GIoU.
+
+    Returns:
+        int [layers, T], the paired query of each box; boxes of the same lesion have the same.
+    """
+    cost = detection_cost(logits.flatten(1, 2), boxes.flatten(1, 2), lesions, weights)
+    larger = cost.new_zeros(cost.shape[0], len(lesions.breast_of_lesion), cost.shape[2])
+    larger.scatter_reduce_(1, lesions.lesion[None, :, None].expand_as(cost), cost, "amax", include_self=False)
+    return solve(larger, lesions.breast_of_lesion)[:, lesions.lesion]
+
+
+def link_targets(lesions: LesionBoxes, queries: Tensor, dustbin: int) -> Tensor:
+    """Which detection each lesion is in each view: the paper's triplets ⟨e^c, e^m, a = 1⟩.
+
+    Args:
+        lesions: T boxes of R lesions.
+        queries: int [T], the object query of each box in the *last* decoder layer: its embeddings are linked.
+        dustbin: N, the index for a view that does not show the lesion or is missing.
+
+    Returns:
+        int [R, 2], index in CC and in MLO.
+    """
+    candidates = torch.full((len(lesions.breast_of_lesion), 2), dustbin, device=queries.device)
+    candidates[lesions.lesion, lesions.image % 2] = queries
+    return candidates
+
+
+def link_cost(
+    similarity: Tensor,
+    pair_logits: Tensor,
+    candidates: Tensor,
+    breast: Tensor,
+    alpha: float,
+    beta: float,
+    method: str,
+) -> Tensor:
+    """The matching cost between lesions and link queries (Eq. cost function, Table 5).
+
+    With ``emd = β sim(e^c, v^c) + (1 − β) sim(e^m, v^m) + 1`` and the pair score s as a probability it is
+    ``−emd^α · s^(1−α)`` for method "mul" and ``−(α emd + (1 − α) s)`` for "add".
+
+    Args:
+        similarity: [layers, B, 2, M, N + 1].
+        pair_logits: [layers, B, M].
+        candidates: int [R, 2], from `link_targets`.
+        breast: int [R], whose lesion it is.
+        alpha: weight of the embeddings against the score.
+        beta: weight of CC against MLO.
+        method: "mul" or "add".
+
+    Returns:
+        [layers, R, M].
+    """
+    cc, mlo = similarity_to(similarity, candidates, breast).unbind(2)
+    # Rounding may take a cosine below −1, and a root of a negative number is none.
+    emd = (beta * cc + (1 - beta) * mlo + 1).clamp(min=0)
+    score = pair_logits[:, breast].sigmoid()
+    return -(emd**alpha) * score ** (1 - alpha) if method == "mul" else -(alpha * emd + (1 - alpha) * score)
+
+
+def similarity_to(similarity: Tensor, candidates: Tensor, breast: Tensor) -> Tensor:
+    """Of all link queries, the similarity (or its log probability) to the right candidate of each lesion.
+
+    Args:
+        similarity: [layers, B, 2, M, N + 1].
+        candidates: int [R, 2].
+        breast: int [R].
+
+    Returns:
+        [layers, R, 2, M].
+    """
+    of_lesion = similarity[:, breast]  # [layers, R, 2, M, N + 1]
+    index = candidates[None, :, :, None, None].expand(*of_lesion.shape[:-1], 1)
+    return of_lesion.gather(-1, index).squeeze(-1)

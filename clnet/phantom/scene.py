@@ -1,0 +1,278 @@
+"""What stands in the phantom's breast: masses, what mimics them, and dense tissue that hides them.
+
+A **mass** is a lobulated or spiculated cluster of ellipsoids. A **mimic** is drawn exactly as a mass is and
+then moved along the beam of one view, where that changes nothing (`invisible_stretch`): there it cannot be
+told from a mass, in the other view it is a streak or a sheet. So a single view cannot tell the two apart,
+and the other view, at the same depth, can. A **veil** is a thick clump of dense tissue in front of or behind
+a mass, seen from one view: there the mass does not show.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from clnet.phantom.geometry import Array, Ellipsoids, ViewGeometry, invisible_stretch, view_geometry
+
+
+@dataclass(frozen=True)
+class Difficulty:
+    """How hard a phantom is to read.
+
+    Attributes:
+        contrast: density of masses and mimics, lowest and highest.
+        mimics: the mean number of mimics in a breast.
+        veiled: the share of masses that are hidden in one view.
+        depth_error: how much compression differs between the views (1: a few mm of depth).
+        texture: strength of the fine structure of the tissue.
+        noise: strength of the quantum noise.
+    """
+
+    contrast: tuple[float, float]
+    mimics: float
+    veiled: float
+    depth_error: float
+    texture: float
+    noise: float
+
+
+DIFFICULTIES: Mapping[str, Difficulty] = MappingProxyType(
+    {
+        "easy": Difficulty((0.7, 1.0), mimics=0.8, veiled=0.05, depth_error=0.4, texture=0.6, noise=0.6),
+        "standard": Difficulty(
+            (0.55, 0.9), mimics=1.6, veiled=0.1, depth_error=0.7, texture=0.75, noise=0.75
+        ),
+        "hard": Difficulty((0.38, 0.75), mimics=2.4, veiled=0.2, depth_error=1.0, texture=1.0, noise=1.0),
+    }
+)
+
+FIELD_HEIGHT = 210.0  # mm: the height of a large detector, and of every image of the phantom
+MASS_COUNTS = (0.35, 0.40, 0.17, 0.08)  # share of breasts with 0, 1, 2, 3 masses
+OBLIQUE_ANGLE = (np.radians(40), np.radians(55))  # of the MLO beam from the vertical
+
+
+@dataclass(frozen=True)
+class Breast:
+    """The outer form of a breast, shared by both views.
+
+    Attributes:
+        depth: mm from the chest wall to the nipple.
+        half_width: mm that it reaches up and down from the nipple's row in CC.
+        glandular: 0 (fatty) to 1 (extremely dense).
+    """
+
+    depth: float
+    half_width: float
+    glandular: float
+
+    @property
+    def density_category(self) -> str:
+        """The letter of the density (A to D), by equal quarters of `glandular`."""
+        return "ABCD"[min(int(self.glandular * 4), 3)]
+
+
+@dataclass(frozen=True)
+class Lesion:
+    """A mass or a mimic.
+
+    Attributes:
+        body: its core, the part that a reader would outline.
+        spicules: thin strands around the core; may be empty.
+        mimics_in: the view in which it looks like a mass though it is none; None for a mass.
+        shape: "lobulated" or "spiculated".
+        diameter: of the core, mm.
+    """
+
+    body: Ellipsoids
+    spicules: Ellipsoids
+    mimics_in: str | None
+    shape: str
+    diameter: float
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Everything that is drawn at random for one breast, but for the texture of its tissue."""
+
+    breast: Breast
+    views: dict[str, ViewGeometry]
+    lesions: tuple[Lesion, ...]
+    veils: tuple[Ellipsoids, ...]
+    difficulty: Difficulty
+
+
+def draw_breast(rng: np.random.Generator) -> Breast:
+    """A breast's form; both breasts of a patient share one."""
+    depth = rng.uniform(68, 100)
+    return Breast(depth, half_width=depth * rng.uniform(0.8, 0.95), glandular=rng.beta(1.6, 2.0))
+
+
+def draw_scene(breast: Breast, difficulty: Difficulty, rows: int, rng: np.random.Generator) -> Scene:
+    """A breast with its lesions, at `rows` pixels for the height of the field."""
+    views = {name: _draw_view(name, difficulty, rows, rng) for name in ("cc", "mlo")}
+    kinds: list[str | None] = [None] * int(rng.choice(len(MASS_COUNTS), p=MASS_COUNTS))
+    kinds += [str(rng.choice(("cc", "mlo"))) for _ in range(rng.poisson(difficulty.mimics))]
+    lesions: list[Lesion] = []
+    veils: list[Ellipsoids] = []
+    for mimics_in in kinds:
+        radius = np.exp(rng.uniform(np.log(4.5), np.log(11.0)))
+        centre = _free_place(breast, views, lesions, mimics_in, radius, rng)
+        if centre is None:
+            continue
+        lesions.append(_draw_lesion(centre, radius, mimics_in, views, difficulty, rng))
+        if mimics_in is None and rng.random() < difficulty.veiled:
+            veils.append(_draw_veil(centre, radius, views[str(rng.choice(("cc", "mlo")))], rng))
+    # Dense clumps with nothing behind them, so that a clump does not give a mass away.
+    for _ in range(rng.poisson(2 * difficulty.veiled)):
+        radius = rng.uniform(5, 10)
+        centre = _free_place(breast, views, [], None, radius, rng)
+        if centre is not None:
+            veils.append(_draw_veil(centre, radius, views[str(rng.choice(("cc", "mlo")))], rng))
+    return Scene(breast, views, tuple(lesions), tuple(veils), difficulty)
+
+
+def outline(breast: Breast, view: str, v: Array) -> Array:
+    """The depth in mm of the skin at each row, v mm below the nipple's row.
+
+    In MLO the breast reaches up into the axilla and ends in the fold below it.
+    """
+    up, down = (1.0, 0.95) if view == "cc" else (1.5, 0.9)
+    inside = np.clip(np.abs(v) / (np.where(v < 0, up, down) * breast.half_width), 0, 1)
+    round_end = (1 - inside**2.2) ** 0.62
+    if view == "cc":
+        return breast.depth * round_end
+    axilla = 0.42 + 0.58 * (0.5 + 0.5 * np.cos(np.pi * inside)) ** 0.9
+    return breast.depth * np.where(v < 0, axilla, round_end)
+
+
+def _draw_view(name: str, difficulty: Difficulty, rows: int, rng: np.random.Generator) -> ViewGeometry:
+    error = difficulty.depth_error
+    return view_geometry(
+        name,
+        angle=0.0 if name == "cc" else rng.uniform(*OBLIQUE_ANGLE),
+        spacing=FIELD_HEIGHT / rows,
+        row_of_nipple=FIELD_HEIGHT * (0.5 if name == "cc" else 0.58) + rng.normal(0, 6),
+        depth_scale=1 + error * rng.normal(0, 0.03),
+        row_scale=1 + rng.normal(0, 0.03),
+        depth_shear=error * rng.normal(0, 0.05),
+    )
+
+
+def _free_place(
+    breast: Breast,
+    views: Mapping[str, ViewGeometry],
+    lesions: list[Lesion],
+    mimics_in: str | None,
+    radius: float,
+    rng: np.random.Generator,
+) -> Array | None:
+    """A place for a lesion, inside the breast in both views and apart from the others; None if there is none.
+
+    Apart means: clear of other mass-like shadows in each view. Further, what is mass-like in one view only
+    keeps a distance in depth from what is mass-like in the other: by chance alignment, a CC mimic and an MLO
+    mimic at one depth would be a mass to every reader.
+    """
+    for _ in range(60):
+        place = rng.uniform([0.12, -0.8, -0.8], [0.9, 0.8, 0.8]) * [breast.depth, 70.0, 70.0]
+        if all(_inside(breast, view, place, radius) for view in views.values()) and all(
+            _apart(views, place, radius, mimics_in, other) for other in lesions
+        ):
+            return place
+    return None
+
+
+def _inside(breast: Breast, view: ViewGeometry, place: Array, radius: float) -> bool:
+    u, v = view.matrix @ place
+    rows_left = FIELD_HEIGHT - view.row_of_nipple
+    return bool(
+        u > radius + 2
+        and -view.row_of_nipple + radius + 4 < v < rows_left - radius - 4
+        and all(u + radius + 5 < outline(breast, view.name, v + dv) for dv in (-radius, 0.0, radius))
+    )
+
+
+def _apart(
+    views: Mapping[str, ViewGeometry], place: Array, radius: float, mimics_in: str | None, other: Lesion
+) -> bool:
+    gap = radius + other.diameter / 2 + 4
+    for name, view in views.items():
+        mass_like = mimics_in in (None, name) and other.mimics_in in (None, name)
+        if mass_like and np.linalg.norm(view.matrix @ (place - other.body.centres[0])) < gap:
+            return False
+    in_different_views = mimics_in != other.mimics_in and None not in (mimics_in, other.mimics_in)
+    return not in_different_views or abs(place[0] - other.body.centres[0][0]) > 12
+
+
+def _draw_lesion(
+    centre: Array,
+    radius: float,
+    mimics_in: str | None,
+    views: Mapping[str, ViewGeometry],
+    difficulty: Difficulty,
+    rng: np.random.Generator,
+) -> Lesion:
+    spiculated = bool(rng.random() < 0.4)
+    lobes = 4 if spiculated else int(rng.integers(3, 6))
+    # Contrast in the image is density times path, so the density falls with the size: a small mass is not
+    # fainter than a large one.
+    density = rng.uniform(*difficulty.contrast) / (2 * radius)
+    body = _cluster(centre, radius, lobes, density, rng)
+    spicules = _spicules(centre, radius, int(rng.integers(9, 16)) if spiculated else 0, density, rng)
+    if mimics_in is not None:
+        view = views[mimics_in]
+        stretch = invisible_stretch(view, _direction_of_stretch(view, rng))
+        body, spicules = body.mapped(stretch, centre), spicules.mapped(stretch, centre)
+    return Lesion(body, spicules, mimics_in, "spiculated" if spiculated else "lobulated", 2 * radius)
+
+
+def _direction_of_stretch(view: ViewGeometry, rng: np.random.Generator) -> Array:
+    """How a mimic leaves the form of a mass: a tube along the beam, or a sheet that slants away in depth."""
+    if rng.random() < 0.5:
+        return rng.uniform(3.5, 6.0) * view.beam
+    return rng.choice((-1, 1)) * rng.uniform(3.5, 6.0) * np.array([1.0, 0.0, 0.0]) + view.beam
+
+
+def _cluster(
+    centre: Array, radius: float, lobes: int, density: float, rng: np.random.Generator
+) -> Ellipsoids:
+    """A core and lobes on its rim; together they reach about `radius` mm."""
+    offsets = _directions(lobes, rng) * rng.uniform(0.35, 0.6, (lobes, 1)) * radius
+    centres = centre + np.concatenate([np.zeros((1, 3)), offsets])
+    sizes = radius * np.concatenate([[0.8], rng.uniform(0.35, 0.55, lobes)])
+    axes = sizes[:, None] * rng.uniform(0.85, 1.15, (lobes + 1, 3))
+    densities = density * np.concatenate([[1.0], rng.uniform(0.5, 0.9, lobes)])
+    return Ellipsoids(centres, _rotated(axes, rng), densities)
+
+
+def _spicules(
+    centre: Array, radius: float, count: int, density: float, rng: np.random.Generator
+) -> Ellipsoids:
+    """Thin strands that leave the core in all directions, up to twice its radius."""
+    directions = _directions(count, rng)
+    lengths = radius * rng.uniform(0.6, 1.1, (count, 1, 1))
+    widths = radius * rng.uniform(0.06, 0.1, (count, 1, 1))
+    along = directions[:, :, None] * directions[:, None, :]
+    shapes = lengths**2 * along + widths**2 * (np.eye(3) - along)
+    return Ellipsoids(centre + directions * radius * 0.8, shapes, np.full(count, 2.2 * density))
+
+
+def _draw_veil(centre: Array, radius: float, view: ViewGeometry, rng: np.random.Generator) -> Ellipsoids:
+    """Dense lobules that cover `centre` in the image of `view`, and stand beside it in the other's."""
+    count = 30
+    shift = view.beam * rng.choice((-1, 1)) * rng.uniform(3.0, 4.0) * radius
+    spread = rng.normal(0, 0.85 * radius, (count, 3))
+    sizes = radius * rng.uniform(0.3, 1.0, (count, 1))
+    axes = sizes * rng.uniform(0.7, 1.3, (count, 3))
+    return Ellipsoids(centre + shift + spread, _rotated(axes, rng), np.full(count, 0.19 / (2 * radius)))
+
+
+def _directions(count: int, rng: np.random.Generator) -> Array:
+    vectors = rng.normal(size=(count, 3))
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def _rotated(axes: Array, rng: np.random.Generator) -> Array:
+    """Shapes [n, 3, 3] of ellipsoids with half axes [n, 3] mm, turned at random."""
+    turns = np.linalg.qr(rng.normal(size=(len(axes), 3, 3)))[0]
+    return turns @ (axes[:, :, None] ** 2 * turns.transpose(0, 2, 1))

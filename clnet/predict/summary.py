@@ -1,0 +1,135 @@
+"""What a run has analysed, what it has not, and why: the files about all breasts, and a table."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clnet.data.study import LeftOut
+from clnet.findings.result import BreastResult
+from clnet.findings.types import Findings, write_findings
+from clnet.predict.breast_folder import BREASTS
+from clnet.predict.breasts import Task
+from clnet.reports.coco import coco_of
+
+FINDINGS, COCO, SUMMARY = "findings.json", "coco.json", "summary.json"
+SCHEMA_VERSION = 1
+TABLE_ROWS = 20
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The outcome of a run.
+
+    Attributes:
+        model, notice: who found it, and what that model is for.
+        min_score: of the lesions that are reported.
+        task: what there was to analyse.
+        results: of each breast that was analysed, now or before.
+        refused: files whose breast could not be analysed.
+        analysed_now: how many of them were analysed now.
+    """
+
+    model: str
+    notice: str
+    min_score: float
+    task: Task
+    results: Sequence[BreastResult]
+    refused: Sequence[LeftOut]
+    analysed_now: int
+
+    @property
+    def refusals(self) -> dict[str, str]:
+        """Each file that could not be used although it should have been, with the reason."""
+        reasons = _by_name(self.task, [*self.task.refused, *self.refused])
+        for result in self.results:
+            reasons |= result.refused
+        return dict(sorted(reasons.items()))
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Each image that is no part of a pair, as it should be, with the reason."""
+        return _by_name(self.task, self.task.left_out)
+
+    @property
+    def exit_status(self) -> int:
+        """0 if all was analysed, 1 if something was refused."""
+        return int(bool(self.refusals))
+
+
+def write_common(summary: Summary, output: Path) -> None:
+    """Write findings.json, coco.json and, last, summary.json."""
+    pairs = tuple(result.findings for result in summary.results)
+    write_findings(Findings(summary.model, pairs), output / FINDINGS)
+    _write_json(coco_of(summary.results, summary.model, summary.notice), output / COCO)
+    _write_json(_to_json(summary), output / SUMMARY)
+
+
+def describe(summary: Summary, output: Path) -> str:
+    """The table at the end."""
+    lines = [summary.notice, ""] if summary.notice else []
+    if summary.results:
+        lines.append("breast        side  views   lesions  linked  note")
+    for result in summary.results[:TABLE_ROWS]:
+        views = "+".join(name.upper() for name in result.views)
+        linked = sum(lesion.is_linked for lesion in result.lesions)
+        counts = f"{len(result.lesions):>7}{linked:>8}"
+        row = f"{result.breast_id:<14}{result.laterality:<6}{views:<8}{counts}  {'; '.join(result.warnings)}"
+        lines.append(row.rstrip())
+    if len(summary.results) > TABLE_ROWS:
+        lines.append(f"and {len(summary.results) - TABLE_ROWS} more")
+    lines += [f"refused   {name}: {reason}" for name, reason in summary.refusals.items()]
+    left_out = list(summary.left_out.items())
+    lines += [f"left out  {name}: {reason}" for name, reason in left_out[:TABLE_ROWS]]
+    if len(left_out) > TABLE_ROWS:
+        lines.append(f"and {len(left_out) - TABLE_ROWS} more left out")
+    lines += [
+        "",
+        f"{len(summary.results)} breasts analysed, {summary.analysed_now} of them now; "
+        f"{len(summary.refusals)} files refused, {len(left_out)} left out",
+        f"findings  {output / FINDINGS}\nCOCO      {output / COCO}\nsummary   {output / SUMMARY}",
+        f"reports   {output / BREASTS}/*/*.dcm\npictures  {output / BREASTS}/*/*.png",
+    ]
+    return "\n".join(lines)
+
+
+def _to_json(summary: Summary) -> dict[str, Any]:
+    def named(reasons: dict[str, str]) -> list[dict[str, str]]:
+        return [{"file": name, "reason": reason} for name, reason in reasons.items()]
+
+    analysed = [
+        {
+            "breast_id": result.breast_id,
+            "pair_id": result.findings.pair_id,
+            "laterality": result.laterality,
+            "views": list(result.views),
+            "alone": len(result.views) == 1,
+            "lesions": len(result.lesions),
+            "linked": sum(lesion.is_linked for lesion in result.lesions),
+            "warnings": [
+                *result.warnings,
+                *(f"{name}: {word}" for name, view in result.views.items() for word in view.warnings),
+            ],
+        }
+        for result in summary.results
+    ]
+    return {
+        "schema": SCHEMA_VERSION,
+        "notice": summary.notice,
+        "model": summary.model,
+        "min_score": summary.min_score,
+        "analysed": analysed,
+        "refused": named(summary.refusals),
+        "left_out": named(summary.left_out),
+    }
+
+
+def _by_name(task: Task, items: Sequence[LeftOut]) -> dict[str, str]:
+    return {task.name_of(item.file): item.reason.removeprefix(f"{item.file}: ") for item in items}
+
+
+def _write_json(content: dict[str, Any], path: Path) -> None:
+    unfinished = path.with_name(path.name + ".unfinished")
+    unfinished.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    unfinished.replace(path)

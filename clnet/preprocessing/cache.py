@@ -1,0 +1,114 @@
+"""Preprocessed pairs on disk, so that each is read, decoded and resized once and not in every run."""
+
+import contextlib
+import functools
+import hashlib
+import json
+import pickle
+import uuid
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from monai.transforms.compose import Compose
+from monai.transforms.transform import Transform
+
+import clnet
+from clnet.data.pair import VIEW_NAMES
+
+# What a preprocessed pair depends on beside the pair itself.
+CODE = ("boxes.py", "data/*.py", "preprocessing/*.py")
+MARKED = ("boxes", "lesion_ids")
+# A truncated file, one of another kind, one that may not be read.
+UNREADABLE = (OSError, EOFError, RuntimeError, pickle.UnpicklingError, KeyError, ValueError)
+
+
+class CachePaird(Transform):
+    """Does what deterministic transforms do, and keeps the results in a folder.
+
+    A result is found by the bytes of the images, the marked boxes, the settings of the transforms and the
+    code of this package: whatever changes one of them makes another result, and a copy of a data set in
+    another place finds those of the first. Files are whole or not there, so that any number of processes may
+    share the folder, and any of it may be deleted at any time. It holds pixels, but no names.
+
+    Args:
+        transform: `LoadPaird` and `PreprocessPaird`; the result holds tensors and plain values only.
+        folder: made when it is needed.
+    """
+
+    def __init__(self, transform: Compose, folder: str | Path) -> None:
+        self.transform = transform
+        self.folder = Path(folder)
+        self._settings = json.dumps([_describe(transform), torch.__version__, _code()], sort_keys=True)
+
+    def __call__(self, data: Any) -> dict[str, Any]:
+        """The item as the transforms make it."""
+        path = self._path(data)
+        try:
+            item: dict[str, Any] = torch.load(path, weights_only=True)
+            for view in VIEW_NAMES:
+                if item[f"{view}_meta"]:
+                    item[f"{view}_meta"]["file"] = data[view]
+        except UNREADABLE:  # not there, most of the time
+            item = self.transform(dict(data))
+            self._keep(item, path)
+        return {**item, "pair_id": data["pair_id"]}
+
+    def _path(self, data: Mapping[str, Any]) -> Path:
+        digest = hashlib.blake2b(self._settings.encode(), digest_size=20)
+        digest.update(str(data["laterality"]).encode())
+        for view in VIEW_NAMES:
+            digest.update(f"\n{view}".encode())
+            if data[view] is not None:
+                digest.update(_content(Path(data[view])))
+                digest.update(json.dumps([data[f"{view}_{key}"].tolist() for key in MARKED]).encode())
+        name = digest.hexdigest()
+        return self.folder / name[:2] / f"{name[2:]}.pt"
+
+    def _keep(self, item: Mapping[str, Any], path: Path) -> None:
+        anonymous = {**item, "pair_id": ""}
+        for view in VIEW_NAMES:
+            if item[f"{view}_meta"]:
+                anonymous[f"{view}_meta"] = {**item[f"{view}_meta"], "file": ""}
+        unfinished = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            torch.save(anonymous, unfinished)
+            unfinished.replace(path)
+        except (OSError, RuntimeError) as error:  # such as a full disk: only time is lost
+            with contextlib.suppress(OSError):
+                unfinished.unlink()
+            warnings.warn(f"{self.folder}: preprocessed pairs cannot be kept there ({error})", stacklevel=2)
+
+
+def _content(file: Path) -> bytes:
+    """A digest of a file's bytes; a file that cannot be read is left to the reader to refuse."""
+    try:
+        with file.open("rb") as stream:
+            digest = hashlib.blake2b()
+            while block := stream.read(1 << 20):
+                digest.update(block)
+            return digest.digest()
+    except OSError:
+        return b"unreadable"
+
+
+def _describe(transform: Any) -> Any:
+    """A transform with its settings, in a form that JSON can hold."""
+    if isinstance(transform, Compose):
+        return [_describe(part) for part in transform.transforms]
+    settings = {name: repr(value) for name, value in vars(transform).items()}
+    return [type(transform).__qualname__, settings]
+
+
+@functools.cache
+def _code() -> str:
+    """A digest of the code that makes a preprocessed pair."""
+    package = Path(clnet.__file__).parent
+    digest = hashlib.blake2b()
+    for pattern in CODE:
+        for file in sorted(package.glob(pattern)):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""The book-keeping of a training or an evaluation: settings, checkpoints, record, MLflow, progress."""

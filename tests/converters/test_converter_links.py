@@ -1,0 +1,139 @@
+"""Which mass of CC is which mass of MLO, and when nothing is said."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clnet.converters.links import (
+    LEAST_CONFIDENCE,
+    BreastExtent,
+    certain_links,
+    geometric_links,
+    link_confidences,
+)
+from clnet.converters.marked import MarkedView, Mass
+from clnet.phantom import PhantomSettings, make_phantom
+from clnet.preprocessing.depth import breast_extent
+
+ROOT = Path(__file__).parents[2]
+# 0.1 mm a pixel, the chest wall on the left, the nipple 90 mm from it.
+LEFT = BreastExtent(chest=0, nipple=900, mm=(0.1, 0.1))
+RIGHT = BreastExtent(chest=1000, nipple=100, mm=(0.1, 0.1))
+
+
+def mass(depth_mm, size_mm=10.0, extent=LEFT, **descriptors):
+    """A square mass at a depth from the chest wall."""
+    sign = 1 if extent.nipple > extent.chest else -1
+    x, half = extent.chest + sign * depth_mm * 10, size_mm * 5
+    return Mass((x - half, 500 - half, x + half, 500 + half), descriptors=descriptors)
+
+
+def view(*masses):
+    return MarkedView(Path("x"), (1000, 1000), "p", "s", "L", "cc", masses)
+
+
+def links(cc, mlo, extents=(LEFT, LEFT), **options):
+    found = geometric_links(view(*cc), view(*mlo), extents, **options)
+    return {(link.cc, link.mlo): link.confidence for link in found}
+
+
+def test_masses_at_the_same_depth_are_linked():
+    assert set(links([mass(20), mass(60)], [mass(62), mass(19)])) == {(0, 1), (1, 0)}
+
+
+def test_depth_is_measured_from_the_chest_wall_on_whichever_side_it_lies():
+    other = [mass(62, extent=RIGHT), mass(19, extent=RIGHT)]
+    assert set(links([mass(20), mass(60)], other, (LEFT, RIGHT))) == {(0, 1), (1, 0)}
+
+
+def test_two_that_fit_as_well_are_not_linked():
+    assert links([mass(40), mass(41)], [mass(40), mass(41)]) == {}
+
+
+def test_a_mass_far_from_every_other_stays_alone():
+    assert set(links([mass(20), mass(80)], [mass(21)])) == {(0, 0)}
+    assert links([mass(10), mass(15)], [mass(80)]) == {}
+
+
+def test_size_and_descriptors_tell_masses_of_one_depth_apart():
+    assert set(links([mass(40, 6), mass(41, 25)], [mass(41, 6), mass(40, 25)])) == {(0, 0), (1, 1)}
+    described = [
+        mass(40, shape="OVAL", margins="OBSCURED", pathology="BENIGN"),
+        mass(41, shape="ROUND", margins="SPICULATED", pathology="MALIGNANT"),
+    ]
+    assert set(links(described, described[::-1])) == {(0, 1), (1, 0)}
+
+
+def test_the_confidence_is_the_share_of_what_two_masses_could_do():
+    """By hand: the same depth and size cost nothing; having no partner costs 4."""
+    alone = math.exp(-4)
+    (confidence,) = links([mass(40)], [mass(40)]).values()
+    assert confidence == pytest.approx(1 / (1 + alone), abs=1e-3)
+    other = math.exp(-0.5 * (13.6 / 6.8) ** 2)  # two deviations of depth
+    confidences = link_confidences(view(mass(40)), view(mass(40), mass(53.6)), (LEFT, LEFT))
+    np.testing.assert_allclose(
+        confidences[0], [1 / (1 + other + alone), other / (1 + other + alone)], rtol=1e-6
+    )
+
+
+def test_less_confidence_asked_for_gives_no_fewer_links():
+    generator = np.random.default_rng(0)
+    for _ in range(50):
+        cc, mlo = ([mass(depth) for depth in generator.uniform(5, 85, 3)] for _ in range(2))
+        strict, lax = links(cc, mlo), links(cc, mlo, least_confidence=0.3)
+        assert set(strict) <= set(lax)
+        assert all(value >= LEAST_CONFIDENCE for value in strict.values())
+
+
+def test_film_without_spacing_is_measured_in_breast_depths():
+    film, larger = BreastExtent(0, 900), BreastExtent(0, 1800)
+    twice = [Mass(tuple(2 * number for number in mass(depth).box)) for depth in (62, 19)]
+    assert set(links([mass(20), mass(60)], twice, (film, larger))) == {(0, 1), (1, 0)}
+
+
+def test_certain_links_need_one_mass_in_each_view_or_ids():
+    one, two = mass(20), mass(70)
+    assert [(link.source, link.confidence) for link in certain_links([one], [two], False)] == [
+        ("single_pair", 1.0)
+    ]
+    assert certain_links([one, two], [one], False) == []
+    assert certain_links([], [one], False) == []
+    named = [Mass(one.box, "a"), Mass(two.box, "b")]
+    found = certain_links(named, named[::-1], True)
+    assert [(link.cc, link.mlo, link.source) for link in found] == [(0, 1, "annotated"), (1, 0, "annotated")]
+
+
+def test_the_chest_wall_is_found_in_the_pixels_of_both_breasts(tmp_path):
+    datalist = make_phantom(tmp_path, PhantomSettings(2, rows=160, columns=112), workers=1)
+    for section in datalist.sections.values():
+        for pair in section:
+            for seen in pair.views.values():
+                extent = breast_extent(seen.image)
+                edge = 0 if pair.laterality == "L" else 112
+                assert abs(extent["chest"] - edge) <= 3
+                assert abs(extent["nipple"] - edge) > 40
+                assert extent["mm"] == pytest.approx([210 / 160] * 2, rel=1e-3)
+
+
+@pytest.mark.slow
+def test_geometric_links_on_the_phantom_are_nearly_all_right():
+    """The script behind the figure in docs/datasets.md, on fewer pairs."""
+    done = subprocess.run(
+        [sys.executable, "scripts/measure_links.py", "--pairs", "120", "--seed", "1"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    results = json.loads(done.stdout.splitlines()[-1])
+    assert len(results) == 6
+    for result in results.values():
+        assert result["geometric"]["breasts"] >= 10
+        assert result["geometric"]["precision"] >= 0.85
+        assert result["geometric"]["recall"] >= 0.4
+        assert result["single_pair"]["precision"] >= 0.95

@@ -1,0 +1,372 @@
+"""The fused operator gives what the reference gives, whatever the shapes, places and threads."""
+
+import multiprocessing
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clnet.networks import CLNet
+from clnet.networks.deformable_attention import DeformableAttention, deformable_attention
+from clnet.networks.exported import ExportedNetwork
+from clnet.ops import attention_path
+from clnet.ops.attention_path import AttentionPathError, choose_attention, takes_fused_path
+from clnet.ops.cpu_attention import fused_attention, fused_attention_backward
+
+SHAPES = [3, 4, 2, 2]
+
+
+@pytest.fixture(autouse=True)
+def fused_path():
+    """Whatever the environment of the test run says."""
+    choose_attention("fused")
+    yield
+    choose_attention("auto")
+
+
+def random_inputs(
+    seed=0, batch=2, queries=3, heads=2, channels=4, points=2, shapes=SHAPES, shared=True, dtype=torch.float64
+):
+    """Places from far outside to far outside of each map."""
+    generator = torch.Generator().manual_seed(seed)
+    levels = len(shapes) // 2
+    cells = sum(rows * columns for rows, columns in zip(shapes[::2], shapes[1::2], strict=True))
+    sizes = torch.tensor(shapes, dtype=dtype).view(levels, 2).flip(-1)
+
+    def random(*shape):
+        return torch.rand(*shape, generator=generator, dtype=dtype)
+
+    value = random(batch, cells, heads, channels) - 0.5
+    centres = (random(1 if shared else batch, queries, levels, 2) * 1.6 - 0.3) * sizes
+    offsets = random(batch, queries, heads, levels, points, 2) * 4 - 2
+    weights = random(batch, queries, heads, levels, points)
+    return value, shapes, centres, offsets, weights
+
+
+def by_reference(value, shapes, centres, offsets, weights):
+    pairs = list(zip(shapes[::2], shapes[1::2], strict=True))
+    sizes = value.new_tensor([(columns, rows) for rows, columns in pairs])
+    locations = (centres[:, :, None, :, None] + offsets + 0.5) / sizes[:, None]
+    return deformable_attention(value, pairs, locations, weights)
+
+
+def gradients(function, inputs):
+    value, shapes, *others = inputs
+    leaves = [tensor.detach().clone().requires_grad_() for tensor in (value, *others)]
+    out = function(leaves[0], shapes, *leaves[1:])
+    weighing = torch.rand(out.shape, generator=torch.Generator().manual_seed(1), dtype=out.dtype)
+    return torch.autograd.grad((out * weighing).sum(), leaves)
+
+
+@given(
+    seed=st.integers(0, 2**16),
+    batch=st.integers(0, 3),
+    queries=st.integers(0, 5),
+    heads=st.integers(1, 3),
+    channels=st.sampled_from([1, 3, 8, 16]),
+    points=st.integers(1, 3),
+    shapes=st.lists(st.tuples(st.integers(1, 7), st.integers(1, 7)), min_size=1, max_size=4),
+    shared=st.booleans(),
+)
+@settings(deadline=None, max_examples=150)
+def test_output_and_gradients_are_those_of_the_reference(shapes, **sizes):
+    inputs = random_inputs(shapes=[size for shape in shapes for size in shape], **sizes)
+    torch.testing.assert_close(fused_attention(*inputs), by_reference(*inputs))
+    if sizes["batch"] * sizes["queries"] == 0:
+        return  # grid_sample has no gradient of nothing
+    for found, expected in zip(
+        gradients(fused_attention, inputs), gradients(by_reference, inputs), strict=True
+    ):
+        torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("channels", [16, 32])
+def test_single_precision_is_1e_5_from_the_reference_in_double_precision(channels):
+    inputs = random_inputs(queries=50, heads=8, channels=channels, points=4, shapes=[32, 17, 16, 9])
+    value, shapes, *others = inputs
+    found = fused_attention(value.float(), shapes, *(tensor.float() for tensor in others))
+    torch.testing.assert_close(found.double(), by_reference(*inputs), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["shared centres", "centres of each image"])
+def test_gradients_are_right(shared):
+    value, shapes, *others = random_inputs(shared=shared)
+    leaves = [tensor.requires_grad_() for tensor in (value, *others)]
+    assert torch.autograd.gradcheck(lambda v, *rest: fused_attention(v, shapes, *rest), leaves)
+
+
+@pytest.mark.parametrize("place", [-1.0, 0.0, 1.0, 3.0, 4.0 - 2.0**-22, 4.0, -(2.0**-24)])
+def test_places_on_the_very_edge_of_cells_are_those_of_the_reference(place):
+    """In float32, where adding 1 to the last place before an edge rounds over it."""
+    value = torch.rand(1, 16, 1, 2) + 1
+    centres = torch.tensor([[place, 1.25], [1.25, place], [place, place]]).view(1, 3, 1, 2)
+    inputs = (value, [4, 4], centres, torch.zeros(1, 3, 1, 1, 1, 2), torch.ones(1, 3, 1, 1, 1))
+    double = [tensor.double() if isinstance(tensor, torch.Tensor) else tensor for tensor in inputs]
+    torch.testing.assert_close(fused_attention(*inputs).double(), by_reference(*double), atol=1e-5, rtol=0)
+
+
+def offset_gradients(function, inputs, shift=0.0):
+    value, shapes, centres, offsets, weights = inputs
+    asking = (offsets + shift).requires_grad_()
+    return torch.autograd.grad(function(value, shapes, centres, asking, weights).sum(), asking)[0]
+
+
+@pytest.mark.parametrize("function", [fused_attention, by_reference])
+def test_gradients_of_places_are_those_in_double_precision_on_one_side_of_the_edge(function):
+    """The slope jumps at the edge of a cell; on which side of it a place lies is up to rounding.
+
+    So the two paths may differ by the whole jump, but only there.
+    """
+    inputs = random_inputs(queries=500, heads=2, points=4, shapes=[128, 64, 64, 32], dtype=torch.float32)
+    _, _, centres, offsets, _ = inputs
+    places = centres[:, :, None, :, None] + offsets
+    offsets[:, ::2] += (places.round() - places)[:, ::2]  # to an edge, or a rounding away from it
+    double = [tensor.double() if isinstance(tensor, torch.Tensor) else tensor for tensor in inputs]
+
+    found = offset_gradients(function, inputs).double()
+
+    before, after = (offset_gradients(by_reference, double, shift) for shift in (-1e-4, 1e-4))
+    assert torch.minimum((found - before).abs(), (found - after).abs()).max() < 1e-3
+    jumps = (before - after).abs() > 0.1
+    assert jumps[:, ::2].float().mean() > 0.3, "no edges were tried"
+    assert jumps[:, 1::2].float().mean() < 0.01, "there are jumps elsewhere"
+
+
+@pytest.mark.parametrize("far", [1e4, 1e20, -1e38, float("inf"), -float("inf")])
+def test_places_however_far_outside_read_and_change_nothing(far):
+    value, shapes, centres, offsets, weights = random_inputs(dtype=torch.float32)
+    offsets[0, 0, 0] = far
+    inputs = (value, shapes, centres, offsets, weights)
+    out = fused_attention(*inputs)
+    assert (out[0, 0, :4] == 0).all()
+    for grad in gradients(fused_attention, inputs):
+        assert grad.isfinite().all()
+    offsets[0, 0, 0] = 100
+    torch.testing.assert_close(out, fused_attention(*inputs), atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("lost", ["place", "weight"])
+def test_not_a_number_spreads_to_its_own_query_and_head_alone(lost):
+    value, shapes, centres, offsets, weights = random_inputs()
+    expected = fused_attention(value, shapes, centres, offsets, weights)
+    (offsets if lost == "place" else weights)[1, 2, 0, 0, 0] = float("nan")
+    found = fused_attention(value, shapes, centres, offsets, weights)
+    assert found[1, 2, :4].isnan().all()
+    found[1, 2, :4] = expected[1, 2, :4]
+    assert torch.equal(found, expected)
+
+
+def test_tensors_need_not_be_contiguous():
+    inputs = random_inputs()
+    strange = [
+        tensor.transpose(0, -1).contiguous().transpose(0, -1) if isinstance(tensor, torch.Tensor) else tensor
+        for tensor in inputs
+    ]
+    assert not strange[0].is_contiguous()
+    assert torch.equal(fused_attention(*strange), fused_attention(*inputs))
+    for found, expected in zip(
+        gradients(fused_attention, strange), gradients(fused_attention, inputs), strict=True
+    ):
+        assert torch.equal(found, expected)
+
+
+@pytest.fixture
+def threads():
+    """Sets the number of threads, and puts it back."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("batch", "heads"), [(1, 8), (3, 5)])
+def test_results_do_not_depend_on_the_number_of_threads(threads, batch, heads):
+    inputs = random_inputs(
+        batch=batch, queries=300, heads=heads, channels=8, points=4, shapes=[9, 9, 5, 5, 3, 3]
+    )
+    results = []
+    for number in (1, 2, 5):
+        threads(number)
+        results.append([fused_attention(*inputs), *gradients(fused_attention, inputs)])
+    for other in results[1:]:
+        assert all(map(torch.equal, results[0], other))
+
+
+def attend_in_child(inputs, expected, queue):
+    queue.put(torch.equal(fused_attention(*inputs), expected))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own(threads):
+    threads(2)
+    inputs = random_inputs(queries=2000)
+    expected = fused_attention(*inputs)
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    child = context.Process(target=attend_in_child, args=(inputs, expected, queue))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0, "the child waits for its parent's threads"
+    assert queue.get()
+
+
+def test_shapes_that_do_not_fit_are_refused():
+    value, shapes, centres, offsets, weights = random_inputs()
+    for wrong in (
+        (value[:, :-1], shapes, centres, offsets, weights),
+        (value, [3, 4, 0, 2], centres, offsets, weights),
+        (value, shapes, centres[:, :-1], offsets, weights),
+        (value, shapes, centres, offsets[:, :, :1], weights),
+        (value, shapes, centres, offsets, weights[:1]),
+        (value.float(), shapes, centres, offsets, weights),
+    ):
+        with pytest.raises(ValueError, match="do not fit levels"):
+            fused_attention(*wrong)
+
+
+def test_the_operators_keep_the_rules_of_pytorch():
+    value, shapes, *others = random_inputs(batch=1, queries=2)
+    leaves = [tensor.requires_grad_() for tensor in (value, *others)]
+    torch.library.opcheck(fused_attention, (leaves[0], shapes, *leaves[1:]))
+    detached = [tensor.detach() for tensor in leaves]
+    grad = torch.rand(1, 2, 8, dtype=torch.float64)
+    torch.library.opcheck(fused_attention_backward, (grad, detached[0], shapes, *detached[1:]))
+
+
+def attention_and_inputs():
+    torch.manual_seed(0)
+    attention = DeformableAttention(width=32, heads=4, levels=2, points=3)
+    torch.nn.init.normal_(attention.sampling_offsets.weight)
+    torch.nn.init.normal_(attention.attention_weights.weight)
+    return attention, (torch.rand(2, 5, 32), torch.rand(2, 5, 2, 4), torch.rand(2, 16, 32), [(3, 4), (2, 2)])
+
+
+def test_a_layer_compiles_as_one_graph_with_its_gradient():
+    attention, inputs = attention_and_inputs()
+    compiled = torch.compile(attention, fullgraph=True, backend="aot_eager")
+    for module in (attention, compiled):
+        module.zero_grad()
+        out = module(*inputs)
+        out.square().sum().backward()
+        gradient = attention.sampling_offsets.weight.grad.clone()
+        if module is attention:
+            expected, expected_gradient = out, gradient
+    torch.testing.assert_close(out, expected)
+    torch.testing.assert_close(gradient, expected_gradient)
+
+
+@pytest.mark.parametrize("boxes", [False, True], ids=["points", "boxes"])
+def test_a_layer_gives_the_same_on_both_paths(boxes):
+    attention, (query, references, tokens, shapes) = attention_and_inputs()
+    references = references if boxes else references[..., :2]
+    results = []
+    for path in ("fused", "reference"):
+        choose_attention(path)
+        asking = references.clone().requires_grad_()
+        out = attention(query, asking, tokens, shapes, torch.arange(16)[None].expand(2, -1) > 13)
+        results.append([out, *torch.autograd.grad(out.square().sum(), [asking, *attention.parameters()])])
+    for found, expected in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+
+
+def test_the_fused_path_is_for_single_and_double_precision_on_cpu():
+    assert takes_fused_path(torch.rand(1, 4))
+    assert takes_fused_path(torch.rand(1, 4, dtype=torch.float64))
+    assert not takes_fused_path(torch.rand(1, 4, dtype=torch.bfloat16))
+    assert not takes_fused_path(torch.rand(1, 4), torch.rand(1, 4, dtype=torch.float64))
+    assert not takes_fused_path(torch.rand(1, 4, device="meta"))
+    choose_attention("reference")
+    assert not takes_fused_path(torch.rand(1, 4))
+    with pytest.raises(AttentionPathError, match="'fast' is not one of auto, fused, reference"):
+        choose_attention("fast")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_exports_take_the_reference():
+    network = ExportedNetwork(CLNet(width=32, object_queries=6, decoder_layers=1, encoder_layers=1)).eval()
+    image = torch.rand(1, 2, 64, 48)
+    traced = str(torch.jit.trace(network, image).inlined_graph)
+    exported = str(torch.export.export(network, (image,), strict=False).graph)
+    for graph in (traced, exported):
+        assert "grid_sampler" in graph
+        assert "clnet::" not in graph and "clnet.deformable" not in graph
+
+
+ATTEND = """
+import logging, sys
+logging.basicConfig(level=logging.INFO)
+{before}
+import torch
+from clnet.networks.deformable_attention import DeformableAttention
+torch.manual_seed(0)
+for attempt in range(2):
+    attention = DeformableAttention(32, 4, 1, 2)
+    out = attention(torch.rand(1, 3, 32), torch.rand(1, 3, 1, 2), torch.rand(1, 4, 32), [(2, 2)])
+    out.sum().backward()
+print(out.sum().item())
+"""
+
+
+def run_attention(before="", **variables):
+    environment = {name: text for name, text in os.environ.items() if name != "CLNET_ATTENTION"}
+    return subprocess.run(
+        [sys.executable, "-c", ATTEND.format(before=before)],
+        env=environment | {"PYTHONPATH": os.pathsep.join(sys.path)} | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+FUSED = "deformable attention: the fused path on CPU"
+REFERENCE = "deformable attention: the reference path"
+
+
+def test_without_numba_the_reference_is_taken_and_one_message_says_why():
+    done = run_attention("sys.modules['numba'] = None")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count(REFERENCE) == 1
+    assert "WARNING" in done.stderr
+    assert "needs numba, which does not work here: ModuleNotFoundError" in done.stderr
+
+
+def test_where_nothing_can_be_cached_the_fused_path_is_taken_nevertheless(tmp_path):
+    """A file where numba would make its folder: not even root can write there."""
+    (tmp_path / "file").touch()
+    done = run_attention(NUMBA_CACHE_DIR=str(tmp_path / "file" / "cache"))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count(FUSED) == 1
+    assert REFERENCE not in done.stderr
+
+
+def test_processes_that_compile_at_the_same_time_do_not_disturb_each_other(tmp_path):
+    variables = {"NUMBA_CACHE_DIR": str(tmp_path), "CLNET_ATTENTION": "fused"}
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(run_attention, **variables) for _ in range(2)]
+    results = {done.result().stdout for done in both}
+    assert len(results) == 1
+    assert float(results.pop())
+    assert list(tmp_path.rglob("*.nbc")), "nothing was cached"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "error"), [("fused", "ImportError('broken')"), ("fast", "'fast' is not one")]
+)
+def test_a_choice_that_cannot_be_had_is_an_error(chosen, error, monkeypatch):
+    def broken(channels, dtype):
+        raise ImportError("broken")
+
+    monkeypatch.setattr(attention_path, "compiled_kernels", broken)
+    monkeypatch.setattr(attention_path, "_chosen", [])
+    attention_path._fused_on_cpu.cache_clear()
+    monkeypatch.setenv("CLNET_ATTENTION", chosen)
+    with pytest.raises(AttentionPathError, match=re.escape(error)):
+        takes_fused_path(torch.rand(1, 4))
+    monkeypatch.setenv("CLNET_ATTENTION", "reference")
+    assert not takes_fused_path(torch.rand(1, 4))

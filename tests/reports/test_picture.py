@@ -1,0 +1,68 @@
+"""The picture of findings shows each lesion in its colour, linked, and the truth in white."""
+
+import numpy as np
+from PIL import ImageColor
+
+from clnet.data.pictures import COLOURS, PAPER
+from clnet.findings.types import Detections, Link, PairFindings
+from clnet.reports.picture import findings_picture
+
+BLACK = {"cc": np.zeros((200, 100), np.float32), "mlo": np.zeros((200, 100), np.float32)}
+LINKED = PairFindings(
+    "p", Detections([[20, 40, 60, 80]], [0.9]), Detections([[30, 50, 70, 90]], [0.8]), (Link(0, 0, 0.9),)
+)
+
+
+def columns_of(picture, colour):
+    """Which columns of the picture hold a colour."""
+    pixels = np.asarray(picture)
+    return np.flatnonzero((pixels == ImageColor.getrgb(colour)).all(-1).any(0))
+
+
+def test_a_linked_lesion_is_drawn_from_view_to_view():
+    columns = columns_of(findings_picture(BLACK, LINKED, "", 0.5, height=200), COLOURS[0])
+    # CC from 0 to 100, then a gap of 10 and MLO: box edges at 20 and 60, at 140 and 180, the link between.
+    assert columns.min() == 20
+    assert columns.max() >= 180
+    assert np.diff(columns[(columns >= 60) & (columns <= 140)]).max() < 20
+
+
+def test_without_a_link_nothing_is_drawn_between_the_views():
+    apart = PairFindings("p", LINKED.cc, LINKED.mlo)
+    picture = findings_picture(BLACK, apart, "", 0.5, height=200)
+    assert columns_of(picture, COLOURS[0]).max() < 110
+    assert columns_of(picture, COLOURS[1]).min() >= 140
+
+
+def test_what_was_marked_is_white_and_what_is_unsure_is_left_out():
+    picture = findings_picture(BLACK, LINKED, "", 0.95, truth={"cc": [[10, 10, 90, 90]]}, height=200)
+    assert len(columns_of(picture, COLOURS[0])) == 0
+    assert (columns_of(picture, "#ffffff").min(), columns_of(picture, "#ffffff").max()) == (10, 90)
+
+
+def test_a_missing_view_is_said_to_be_missing():
+    alone = PairFindings("p", cc=LINKED.cc)
+    picture = findings_picture({"cc": BLACK["cc"], "mlo": None}, alone, "", 0.5, height=200)
+    assert picture.width == 100 + 10 + 100
+
+
+def test_a_label_stays_in_its_view_and_off_its_box():
+    at_the_chest_wall = Detections([[60, 40, 98, 80]], [0.9])
+    picture = findings_picture(
+        BLACK, PairFindings("p", at_the_chest_wall, at_the_chest_wall), "", 0.5, height=200
+    )
+    for left in (0, 110):
+        view = np.asarray(picture)[-200:, left : left + 100].max(-1)
+        box = view[40:81, 60:99].copy()
+        box[1:-1, 1:-1] = 0
+        assert (view[40:81, 60:99] == box).all()  # its edges, and nothing in it
+        assert view[:, 99:].max() == 0
+        assert np.flatnonzero(view.max(0) > 60).min() < 40  # the label, left of it
+    assert (np.asarray(picture)[-200:, 100:110] == ImageColor.getrgb(PAPER)).all()
+
+
+def test_a_label_beside_which_there_is_no_room_stands_on_its_box():
+    wide = PairFindings("p", None, Detections([[2, 40, 98, 80]], [0.9]))
+    picture = findings_picture({"cc": None, "mlo": BLACK["mlo"]}, wide, "", 0.5, height=200)
+    inside = np.asarray(picture)[-200:, 110:].max(-1)[42:79, 4:96]
+    assert inside.max() > 60  # letters, which would else be cut at the edge of the picture
