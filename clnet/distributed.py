@@ -34,11 +34,6 @@ def mean_count(count: int, like: Tensor) -> Tensor:
     return mean.clamp(min=1)
 
 
-def full_precision(x: Tensor) -> Tensor:
-    """Half precision to float32, for sums and exponentials; float32 and float64 stay."""
-    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-
-
 def join_processes() -> None:
     """Meet the other processes that torchrun started; nccl between GPUs, gloo between CPUs."""
     if "RANK" not in os.environ:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 from torch import distributed, multiprocessing
+from whole_loss import compare
 
 from clnet.distributed import mean_count
-from clnet.losses import CLNetLoss
 
 PRESENT = torch.ones(2, 2, dtype=torch.bool)
 
@@ -52,7 +52,7 @@ def one_process(rank: int, folder: str) -> None:
     distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
     outputs, targets = batch()
     mine = half(outputs, rank)
-    parts = CLNetLoss()(mine, targets[2 * rank : 2 * rank + 2], PRESENT)
+    parts = compare(mine, targets[2 * rank : 2 * rank + 2], PRESENT)
     parts["loss"].backward()
     result = {
         "parts": {name: part.item() for name, part in parts.items()},
@@ -69,7 +69,7 @@ def test_the_mean_of_two_processes_is_the_loss_of_one(tmp_path):
 
     outputs, targets = batch()
     whole = {name: output.requires_grad_() for name, output in outputs.items()}
-    parts = CLNetLoss()(whole, targets, torch.ones(4, 2, dtype=torch.bool))
+    parts = compare(whole, targets, torch.ones(4, 2, dtype=torch.bool))
     parts["loss"].backward()
 
     for name, part in parts.items():
