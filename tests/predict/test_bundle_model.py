@@ -7,7 +7,7 @@ import pytest
 import torch
 from monai.bundle import ConfigParser
 
-from clnet.predict.bundle import config_files, open_bundle
+from clnet.predict.bundle import config_files, load
 
 BUNDLE = Path(__file__).parents[2] / "bundle"
 
@@ -28,7 +28,7 @@ def test_a_variant_is_what_model_yaml_says(bundle, variant):
             file.write("network#backbone: light\nnetwork#feature_levels: 3\nnetwork#encoder_layers: 1\n")
     parser = ConfigParser(ConfigParser.load_config_files(config_files(bundle, "inference")))
     torch.save(parser.get_parsed_content("network").state_dict(), bundle / "models" / "model.pt")
-    model = open_bundle(bundle)
+    model = load(bundle)
     logits = model.network(torch.zeros(1, 2, 64, 64), torch.ones(1, 2, dtype=torch.bool))["logits"]
     assert logits.shape[-1] == (125 if variant == "paper" else 20)
     assert (model.network.linker is not None) == (variant == "paper")
@@ -38,4 +38,4 @@ def test_a_variant_is_what_model_yaml_says(bundle, variant):
 def test_without_model_yaml_it_is_the_network_of_train_yaml(bundle):
     assert [Path(file).name for file in config_files(bundle, "inference")] == ["train.yaml", "inference.yaml"]
     shutil.copy(BUNDLE / "models" / "model.pt", bundle / "models")
-    assert open_bundle(bundle).name == open_bundle(BUNDLE).name
+    assert load(bundle).name == load(BUNDLE).name
