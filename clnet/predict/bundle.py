@@ -73,7 +73,7 @@ def load(source: str | Path | None = None, device: torch.device | str | None = N
         version=f"{version} {digest}",
         notice=notice,
         device=device,
-        network=parser.get_parsed_content("network_def").eval(),
+        network=parser.get_parsed_content("network").eval(),
         inferer=parser.get_parsed_content("inferer"),
         loader=PairLoader(
             preprocessing.transforms[0].apply_voi,

@@ -23,7 +23,7 @@ from clnet.reports.slicer import slicer_boxes
 
 def single_view_network(bundle_root: str) -> nn.Module:
     """The network, without weights: MONAI Label loads them itself."""
-    return bundle_config(Path(bundle_root)).get_parsed_content("network")
+    return bundle_config(Path(bundle_root)).get_parsed_content("network_def")
 
 
 class LoadSingleViewd:

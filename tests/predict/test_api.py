@@ -178,7 +178,7 @@ def run_folder(tmp_path):
     folder = tmp_path / "vild-seed0"
     folder.mkdir()
     (folder / "run.json").write_text(json.dumps({"status": "finished", "config": config}))
-    torch.save(ConfigParser(config).get_parsed_content("network").state_dict(), folder / "model.pt")
+    torch.save(ConfigParser(config).get_parsed_content("network_def").state_dict(), folder / "model.pt")
     return folder
 
 
