@@ -37,7 +37,7 @@ WHY_LIGHT = {
     "width": "fewer parameters for a small data set",
     "heads": "16 channels a head",
     "encoder_layers": "one nearly doubles the time of a training; mammograms gain little (MELBA 2025:009), "
-    "the phantom some points ([evidence](evidence.md#encoder-layers))",
+    "the phantom some points ([evidence](evidence/encoder_depth.md))",
     "decoder_layers": "cost",
     "ffn": "twice the width",
     "dropout": "a short training from scratch needs none",
