@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pydicom
 from scipy import ndimage
 
 from clnet.converters.annotated import Box
 from clnet.converters.box_extraction import mask_to_box, rescale_box
 from clnet.data.decode import decode
-from clnet.data.header import ImageHeader, dicom_header
+from clnet.data.header import ImageHeader
 from clnet.data.image_errors import ImageError, refusing_damage
+from clnet.data.reader import read_dicom
 
 SAME_SHAPE = 0.01  # relative difference between two aspect ratios that rounding explains
 
@@ -39,8 +39,8 @@ class MaskBox:
 
 def mask_facts(file: Path) -> dict[str, Any]:
     """Whether an image is binary, the box around its bright pixels, and the number of their components."""
-    with refusing_damage(file):
-        stored = decode(pydicom.dcmread(file), dicom_header(file))
+    with file.open("rb") as stream, refusing_damage(file):
+        stored = decode(*read_dicom(stream, file))
     low, high = stored.min(), stored.max()
     mask = stored > (float(low) + float(high)) / 2
     box = mask_to_box(mask)
