@@ -1,7 +1,7 @@
 """What goes wrong in a bundle run is said in one sentence."""
 
 import pytest
-from bundle_runs import run
+from bundle_runs import run, run_outside
 
 from clnet.runs.command_line import ConfigError, check_command_line, run_config
 
@@ -62,15 +62,16 @@ def test_the_config_of_a_command_line_has_its_overrides():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("overrides", "message"),
+    ("start", "overrides", "message"),
     [
-        ({"dataset_dir": "/nowhere"}, "clnet: dataset_dir: /nowhere has no datalist.json"),
-        ({"max_epoch": "3"}, "clnet: --max_epoch: nothing is called max_epoch"),
-        ({"network#width": "33"}, "clnet: "),
+        (run, {"dataset_dir": "/nowhere"}, "clnet: dataset_dir: /nowhere has no datalist.json"),
+        (run_outside, {"max_epoch": "3"}, "clnet: --max_epoch: nothing is called max_epoch"),
+        (run, {"network#width": "33"}, "clnet: "),
     ],
+    ids=["path", "key", "value"],
 )
-def test_a_wrong_path_key_or_value_ends_with_one_sentence(overrides, message, tmp_path):
-    done = run("training", output_dir=tmp_path, check=False, **overrides)
+def test_a_wrong_path_key_or_value_ends_with_one_sentence(start, overrides, message, tmp_path):
+    done = start("training", output_dir=tmp_path, check=False, **overrides)
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
     assert done.stderr.strip().splitlines()[-1].startswith(message)

@@ -2,9 +2,10 @@
 
 import json
 import re
-import sys
+import runpy
 from pathlib import Path
 
+import in_process
 import pytest
 import torch
 from bundle_runs import ROOT, TINY
@@ -62,5 +63,7 @@ def test_the_quick_start_is_one(checkout):
             run_command(made_small(words, **TINY, max_epochs=1), checkout)
     page = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    run_command([sys.executable, "-c", code], checkout)
+    (checkout / "example.py").write_text(code)
+    with in_process.like_a_new_process(checkout):
+        runpy.run_path("example.py", run_name="__main__")
     assert (checkout / "output" / "evaluate-clnet" / "report.html").exists()

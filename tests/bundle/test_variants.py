@@ -1,7 +1,6 @@
 """Every config that goes on top of train.yaml works there: trained for an epoch, or built at its size."""
 
-import sys
-
+import in_process
 import pytest
 import yaml
 from bundle_runs import ROOT, TINY, configs
@@ -30,11 +29,8 @@ def dataset(tmp_path_factory):
 
 
 @pytest.fixture
-def workflow(dataset, tmp_path, monkeypatch):
-    """Makes the workflow of a variant; what a bundle run changes in its process is put back."""
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+def workflow(dataset, tmp_path):
+    """Makes the workflow of a variant."""
 
     def make(*names, **overrides):
         settings = {
@@ -48,7 +44,8 @@ def workflow(dataset, tmp_path, monkeypatch):
         made.initialize()
         return made
 
-    return make
+    with in_process.like_a_new_process(ROOT):
+        yield make
 
 
 @pytest.mark.slow
