@@ -27,7 +27,12 @@ def run_module(module, *words, folder):
     """`python -m module words…` in a folder; the outcome as of `subprocess.run`."""
     said, errors = io.StringIO(), io.StringIO()
     words = [str(word) for word in words]
-    with like_a_new_process(folder, words), redirect_stdout(said), redirect_stderr(errors):
+    with (
+        like_a_new_process(folder, words),
+        redirect_stdout(said),
+        redirect_stderr(errors),
+        redirect_logs(errors),
+    ):
         status = 0
         try:
             runpy.run_module(module, run_name="__main__", alter_sys=True)
@@ -44,7 +49,7 @@ def run_module(module, *words, folder):
 
 @contextmanager
 def like_a_new_process(folder, words=()):
-    """Another folder, command line and environment; what a run changes in its process is put back after it."""
+    """Another folder, command line and environment; what a run changes in the process is put back."""
     before = Path.cwd(), sys.argv, dict(os.environ), sys.excepthook, torch.get_num_threads()
     random_numbers = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     loggers = {logger: state_of(logger) for logger in all_loggers()}
@@ -70,15 +75,23 @@ def like_a_new_process(folder, words=()):
         gc.collect()
 
 
+@contextmanager
+def redirect_logs(stream):
+    """Of loggers that were made before, with the output of their time."""
+    handlers = {handler for logger in all_loggers() for handler in logger.handlers}
+    before = {
+        handler: handler.setStream(stream) for handler in handlers if type(handler) is logging.StreamHandler
+    }
+    try:
+        yield
+    finally:
+        for handler, stream_before in before.items():
+            handler.setStream(stream_before)
+
+
 def all_loggers():
-    return [
-        logging.root,
-        *(
-            logger
-            for logger in logging.root.manager.loggerDict.values()
-            if isinstance(logger, logging.Logger)
-        ),
-    ]
+    known = logging.root.manager.loggerDict.values()
+    return [logging.root, *(logger for logger in known if isinstance(logger, logging.Logger))]
 
 
 def state_of(logger):

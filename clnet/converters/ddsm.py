@@ -26,6 +26,7 @@ from clnet.converters.workspace import Workspace
 from clnet.data.decode import MAX_PIXELS
 from clnet.data.image_errors import DamagedImageError, ImageError, refusing_damage
 from clnet.data.views import Laterality
+from clnet.files import whole_file
 
 NAME = "DDSM"
 
@@ -107,12 +108,9 @@ def write_film(
             f"{columns}. Fetch both again from their source."
         )
     pixels = _table(letter, digitizer)[grey.reshape(rows, columns)]
-    path = Path(target)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".unfinished")
-    # Grain hardly compresses: on a film, zlib's usual effort takes longer and saves less than 1%.
-    Image.fromarray(pixels).save(unfinished, format="PNG", compress_level=1)
-    unfinished.replace(path)
+    with whole_file(target) as unfinished:
+        # Grain hardly compresses: on a film, zlib's usual effort takes longer and saves less than 1%.
+        Image.fromarray(pixels).save(unfinished, format="PNG", compress_level=1)
     return {"swapped": swapped}
 
 

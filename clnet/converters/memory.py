@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from clnet import __version__
 from clnet.data.image_errors import ImageError
+from clnet.files import write_text
 
 FILES_PER_WORKER = 50  # fewer are done sooner than another process starts
 
@@ -91,10 +92,7 @@ class Memory:
             return
         self._known.update(results)
         if self.file:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = self.file.with_name(self.file.name + ".unfinished")
-            unfinished.write_text(json.dumps(self._known, sort_keys=True), encoding="utf-8")
-            unfinished.replace(self.file)
+            write_text(self.file, json.dumps(self._known, sort_keys=True))
 
 
 def _result_or_refusal(work: Callable[..., Any], file: Path, further: Sequence[Any]) -> Any:

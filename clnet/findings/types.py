@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from clnet.data.pair import VIEW_NAMES
 from clnet.errors import ClnetError
+from clnet.files import write_text
 
 SCHEMA_VERSION = 1
 
@@ -199,15 +200,9 @@ def read_findings(path: str | Path) -> Findings:
 
 def write_findings(findings: Findings, path: str | Path) -> None:
     """Write a findings file, a line for each pair. The same findings give the same bytes."""
-    path = Path(path)
     lines = ",".join(f"\n  {json.dumps(_pair_to_json(pair), ensure_ascii=False)}" for pair in findings)
     model = json.dumps(findings.model, ensure_ascii=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text(
-        f'{{"schema": {SCHEMA_VERSION},\n "model": {model},\n "pairs": [{lines}]}}\n', encoding="utf-8"
-    )
-    unfinished.replace(path)
+    write_text(path, f'{{"schema": {SCHEMA_VERSION},\n "model": {model},\n "pairs": [{lines}]}}\n')
 
 
 # A JSON schema would take minutes over a million boxes, and would not say which of them is wrong in words.

@@ -8,16 +8,18 @@ from pathlib import Path
 import in_process
 
 ROOT = Path(__file__).parent.parent.parent
-TINY = {
+TINY_TRAINING = {
     "phantom_pairs": "8",
     "size": "[64, 48]",
     "batch_size": "2",
     "val_interval": "1",
     "warmup_iterations": "2",
-    "network#width": "32",
-    "network#object_queries": "8",
-    "network#decoder_layers": "2",
-    "network#link_queries": "4",
+}
+TINY = {
+    **TINY_TRAINING,
+    "width": "32",
+    "network_def#detector#object_queries": "8",
+    "network_def#detector#layers": "2",
 }
 
 

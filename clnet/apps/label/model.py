@@ -1,6 +1,5 @@
 """The current model: a bundle in the app's model folder, whose weights training may replace."""
 
-import os
 import shutil
 import threading
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from clnet.apps.label.pairs import ImagePair
 from clnet.apps.label.refusals import RequestError
 from clnet.distributed import process_device
+from clnet.files import whole_file
 from clnet.findings.types import PairFindings
 from clnet.predict.breasts import source_key
 from clnet.predict.bundle import CHECKOUT, METADATA, BundleError, BundleModel, open_bundle
@@ -79,7 +79,5 @@ def copy_bundle(bundle: Path, folder: Path) -> None:
 
 def replace_file(file: Path, source: Path) -> None:
     """Copy a file so that whoever reads it finds the old one or the new one."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_name(f"{file.name}.{os.getpid()}.unfinished")
-    shutil.copy(source, unfinished)
-    unfinished.replace(file)
+    with whole_file(file) as unfinished:
+        shutil.copy(source, unfinished)
