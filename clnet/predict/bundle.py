@@ -20,7 +20,7 @@ from clnet.findings.types import PairFindings
 from clnet.predict.model_name import weights_digest
 from clnet.preprocessing.batch import Batch, prepare_batch
 
-CONFIGS = ("configs/train.yaml", "configs/inference.yaml")
+CONFIG = "configs/inference.yaml"
 METADATA = "configs/metadata.json"
 CHECKOUT = Path(__file__).parent.parent.parent / "bundle"
 
@@ -34,12 +34,10 @@ class PairLoader:
     """From files to the sample that is collated; apart from the network, so that workers need not hold it.
 
     Attributes:
-        steps: from `Pair.to_item()` to tensors, in order; the first reads the images.
-        finish: makes the sample.
+        steps: from `Pair.to_item()` to the sample, in order; the first reads the images.
     """
 
     steps: tuple[Callable[[Any], Any], ...]
-    finish: Callable[[Any], Any]
 
     def __call__(self, item: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Mammogram]]:
         """The sample of a pair, and its views as they were read."""
@@ -47,7 +45,7 @@ class PairLoader:
         for step in self.steps:
             item = step(item)
             images |= {name: value for name, value in item.items() if isinstance(value, Mammogram)}
-        return self.finish(item), images
+        return dict(item), images
 
 
 @dataclass(frozen=True)
@@ -62,6 +60,7 @@ class BundleModel:
         network, inferer: make raw outputs of a batch.
         load: makes the sample of a pair.
         postprocessing: makes findings of raw outputs.
+        amp: mixed precision (bfloat16).
     """
 
     name: str
@@ -72,22 +71,26 @@ class BundleModel:
     inferer: Callable[..., Any]
     load: PairLoader
     postprocessing: Callable[[Any], Any]
+    amp: bool = False
 
     @torch.inference_mode()
     def find(self, batch: Batch) -> list[PairFindings]:
         """The findings of each pair of a collated batch."""
         inputs, _, positional, named = prepare_batch(batch, self.device)
-        outputs = self.inferer(inputs, self.network, *positional, **named)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.amp):
+            outputs = self.inferer(inputs, self.network, *positional, **named)
         return self.postprocessing({**batch, "pred": outputs})["findings"]
 
 
-def config_files(folder: Path, last: str) -> list[str]:
-    """The files that make a bundle's config, in order: ``train``, ``model`` where there is one, and `last`.
+def config_files(folder: Path, workflow: str) -> list[str]:
+    """The files that make a bundle's config, in order.
 
-    ``configs/model.yaml`` is for weights that are not of the network of ``train.yaml``: a variant's file,
-    such as ``paper.yaml``, under that name.
+    ``inference`` stands alone; any other workflow goes on top of ``train``. ``configs/model.yaml`` is for
+    weights of another network than that of ``train.yaml``: a variant's file, such as ``paper.yaml``, under
+    that name.
     """
-    files = [folder / "configs" / f"{name}.yaml" for name in ("train", "model", last)]
+    names = ("inference", "model") if workflow == "inference" else ("train", "model", workflow)
+    files = [folder / "configs" / f"{name}.yaml" for name in names]
     return [str(file) for file in files if file.name != "model.yaml" or file.is_file()]
 
 
@@ -99,7 +102,7 @@ def open_bundle(folder: str | Path | None = None, device: torch.device | str = "
         device: such as "cpu" or "cuda:1".
     """
     folder, device = Path(folder or CHECKOUT), _device(device)
-    for name in (*CONFIGS, METADATA):
+    for name in (CONFIG, METADATA):
         if not (folder / name).is_file():
             raise BundleError(
                 f"{folder}: no bundle, {name} is missing; name with --bundle a folder that holds configs/ "
@@ -113,7 +116,6 @@ def open_bundle(folder: str | Path | None = None, device: torch.device | str = "
     if not weights.is_file():
         raise BundleError(f"{weights}: no weights; train a model and put its model.pt there")
     digest = weights_digest(weights)
-    preprocessing = parser.get_parsed_content("preprocessing")
     return BundleModel(
         name=f"{parser.get_parsed_content('variant')} {metadata['version']} {digest}",
         version=f"{metadata['version']} {digest}",
@@ -121,8 +123,9 @@ def open_bundle(folder: str | Path | None = None, device: torch.device | str = "
         device=device,
         network=parser.get_parsed_content("network").eval(),
         inferer=parser.get_parsed_content("inferer"),
-        load=PairLoader(tuple(preprocessing.transforms), parser.get_parsed_content("finish")),
+        load=PairLoader(tuple(parser.get_parsed_content("preprocessing").transforms)),
         postprocessing=parser.get_parsed_content("postprocessing"),
+        amp=parser.get_parsed_content("amp"),
     )
 
 

@@ -42,8 +42,7 @@ class LoadSingleViewd:
 
     def __init__(self, bundle_root: str) -> None:
         parser = bundle_parser(bundle_root)
-        steps = parser.get_parsed_content("preprocessing").transforms
-        self.load = PairLoader(tuple(steps), parser.get_parsed_content("finish"))
+        self.load = PairLoader(tuple(parser.get_parsed_content("preprocessing").transforms))
 
     def __call__(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """``image`` [2, H, W], and beside it what is needed to find the way back."""

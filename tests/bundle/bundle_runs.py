@@ -12,10 +12,10 @@ TINY = {
     "batch_size": "2",
     "val_interval": "1",
     "warmup_iterations": "2",
-    "network_def#width": "32",
-    "network_def#object_queries": "8",
-    "network_def#decoder_layers": "2",
-    "network_def#link_queries": "4",
+    "width": "32",
+    "network_def#detector#object_queries": "8",
+    "network_def#detector#layers": "2",
+    "network_def#matcher#link_queries": "4",
 }
 
 

@@ -38,6 +38,6 @@ def test_a_variant_is_what_model_yaml_says(bundle, variant):
 
 
 def test_without_model_yaml_it_is_the_network_of_train_yaml(bundle):
-    assert [Path(file).name for file in config_files(bundle, "inference")] == ["train.yaml", "inference.yaml"]
+    assert [Path(file).name for file in config_files(bundle, "inference")] == ["inference.yaml"]
     shutil.copy(BUNDLE / "models" / "model.pt", bundle / "models")
     assert open_bundle(bundle).name == open_bundle(BUNDLE).name
