@@ -9,7 +9,7 @@ from page_text import table as table_text
 BEFORE = """## Links beside geometry
 
 Whether the linker knows more than that a mass has nearly the same depth and size in both views: the
-detections of [the shipped model](../bundle/docs/README.md#what-the-shipped-model-is-worth), linked by its
+detections of [the shipped model](../bundle/docs/README.md#results), linked by its
 linker, and by the rule that [links data sets without links](datasets.md#links).
 
 ```bash

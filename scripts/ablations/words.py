@@ -31,7 +31,7 @@ AFTER = """## How to read it
 - The two runs of box positions with seed 1 name a commit that is not in the history. Six others that did
   were made once more, from one that is, with the same numbers to the last digit shown here.
 - A run has {epochs} epochs where the shipped model had 24, so that all of them can be had;
-  [the shipped model](../bundle/docs/README.md#what-the-shipped-model-is-worth) is better for it."""
+  [the shipped model](../bundle/docs/README.md#results) is better for it."""
 
 FINDINGS: dict[str, str] = {
     "components": "Inter-attention is nearly all of it, and so it should be: on this phantom only the other "
