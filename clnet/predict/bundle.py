@@ -1,132 +1,122 @@
-"""A MONAI bundle as a function: from pairs of image files to findings.
+"""Where models come from: the bundle that is shipped, another bundle, or the folder of a training run.
 
-Network, preprocessing, inferer and post-processing are those of the bundle's own configs, so that what a
-prediction does is what the evaluation measured. `clnet predict` and the apps share this.
+Network, preprocessing, inferer and post-processing are those of the config, so that a prediction does what
+the evaluation measured. `clnet.load`, `clnet predict` and the apps share this.
 """
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from monai.bundle.config_parser import ConfigParser
-from torch import nn
 
-from clnet.data.reader import Mammogram
+from clnet.distributed import process_device
 from clnet.errors import ClnetError
-from clnet.findings.types import PairFindings
+from clnet.predict.loading import PairLoader
+from clnet.predict.model import BundleModel
 from clnet.predict.model_name import weights_digest
-from clnet.preprocessing.batch import Batch, prepare_batch
 
 CONFIG = "configs/inference.yaml"
 METADATA = "configs/metadata.json"
-CHECKOUT = Path(__file__).parent.parent.parent / "bundle"
+RUN, RUN_WEIGHTS = "run.json", "model.pt"
+RUN_NOTICE = "Research model, not for patients"
+NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.ts", "*.onnx")
 
 
 class BundleError(ClnetError):
-    """A bundle that is not there or cannot be used."""
+    """A bundle or a run that is missing or cannot be used."""
 
 
-@dataclass(frozen=True)
-class PairLoader:
-    """From files to the sample that is collated; apart from the network, so that workers need not hold it.
+def bundle_folder() -> Path:
+    """The shipped bundle: inside the installed package, or at the top of the checkout."""
+    package = Path(__file__).parent.parent
+    installed = package / "bundle"
+    return installed if installed.is_dir() else package.parent / "bundle"
 
-    Attributes:
-        steps: from `Pair.to_item()` to the sample, in order; the first reads the images.
+
+def copy_bundle(folder: str | Path) -> None:
+    """Copy the shipped bundle, its configs, models and docs, to a new or empty folder."""
+    folder = Path(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BundleError(f"{folder}: not an empty folder; give a new one with --copy")
+    shutil.copytree(bundle_folder(), folder, ignore=NOT_COPIED, dirs_exist_ok=True)
+
+
+def load(source: str | Path | None = None, device: torch.device | str | None = None) -> BundleModel:
+    """Load a model.
+
+    Args:
+        source: the folder of a bundle, or of a training run; by default the bundle that is shipped.
+        device: such as "cpu" or "cuda:1"; by default a GPU, if there is one.
     """
-
-    steps: tuple[Callable[[Any], Any], ...]
-
-    def __call__(self, item: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Mammogram]]:
-        """The sample of a pair, and its views as they were read."""
-        images: dict[str, Mammogram] = {}
-        for step in self.steps:
-            item = step(item)
-            images |= {name: value for name, value in item.items() if isinstance(value, Mammogram)}
-        return dict(item), images
-
-
-@dataclass(frozen=True)
-class BundleModel:
-    """What a bundle does to pairs.
-
-    Attributes:
-        name: model, version and a digest of the weights: another network has another name.
-        version: of the bundle.
-        notice: what the bundle says about its use, in one sentence of at most 64 letters.
-        device: where the network is.
-        network, inferer: make raw outputs of a batch.
-        load: makes the sample of a pair.
-        postprocessing: makes findings of raw outputs.
-        amp: mixed precision (bfloat16).
-    """
-
-    name: str
-    version: str
-    notice: str
-    device: torch.device
-    network: nn.Module
-    inferer: Callable[..., Any]
-    load: PairLoader
-    postprocessing: Callable[[Any], Any]
-    amp: bool = False
-
-    @torch.inference_mode()
-    def find(self, batch: Batch) -> list[PairFindings]:
-        """The findings of each pair of a collated batch."""
-        inputs, _, positional, named = prepare_batch(batch, self.device)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.amp):
-            outputs = self.inferer(inputs, self.network, *positional, **named)
-        return self.postprocessing({**batch, "pred": outputs})["findings"]
+    folder, device = Path(source or bundle_folder()), _device(device or process_device())
+    if (folder / RUN).is_file():
+        parser, notice = _run_config(folder), RUN_NOTICE
+        version = folder.absolute().name
+    else:
+        metadata = _metadata(folder)
+        parser, notice = bundle_config(folder), metadata.get("intended_use", "").partition(".")[0][:64]
+        version = metadata["version"]
+    parser["device"] = f"$torch.device('{device}')"
+    weights = Path(parser.get_parsed_content("weights"))
+    if not weights.is_file():
+        raise BundleError(f"{weights}: no weights; train a model and put its model.pt there")
+    digest = weights_digest(weights)
+    preprocessing = parser.get_parsed_content("preprocessing")
+    return BundleModel(
+        name=f"{parser.get_parsed_content('variant')} {version} {digest}",
+        version=f"{version} {digest}",
+        notice=notice,
+        device=device,
+        network=parser.get_parsed_content("network").eval(),
+        inferer=parser.get_parsed_content("inferer"),
+        loader=PairLoader(preprocessing.transforms[0].apply_voi, preprocessing),
+        postprocessing=parser.get_parsed_content("postprocessing"),
+        amp=parser.get_parsed_content("amp"),
+    )
 
 
 def config_files(folder: Path, workflow: str) -> list[str]:
-    """The files that make a bundle's config, in order.
+    """The files of a bundle's config, in order: ``inference`` needs no other, the rest go on top of ``train``.
 
-    ``inference`` stands alone; any other workflow goes on top of ``train``. ``configs/model.yaml`` is for
-    weights of another network than that of ``train.yaml``: a variant's file, such as ``paper.yaml``, under
-    that name.
+    ``configs/model.yaml`` is for weights of another network than that of ``train.yaml``: the file of a
+    variant, such as ``paper.yaml``, under that name.
     """
     names = ("inference", "model") if workflow == "inference" else ("train", "model", workflow)
     files = [folder / "configs" / f"{name}.yaml" for name in names]
     return [str(file) for file in files if file.name != "model.yaml" or file.is_file()]
 
 
-def open_bundle(folder: str | Path | None = None, device: torch.device | str = "cpu") -> BundleModel:
-    """Read a bundle and put its network on a device.
+def bundle_config(folder: Path) -> ConfigParser:
+    """The config of a bundle's inference."""
+    parser = ConfigParser(ConfigParser.load_config_files(config_files(folder, "inference")))
+    parser["bundle_root"] = str(folder)
+    return parser
 
-    Args:
-        folder: the bundle; by default that of the checkout this package is installed from.
-        device: such as "cpu" or "cuda:1".
-    """
-    folder, device = Path(folder or CHECKOUT), _device(device)
+
+def _run_config(folder: Path) -> ConfigParser:
+    """The config of a run's training, as its record has it, with what the shipped bundle's inference adds."""
+    record = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    config = record.get("config")
+    if not isinstance(config, Mapping) or not config:
+        raise BundleError(f"{folder / RUN}: no config; give the folder of a training run")
+    inference = ConfigParser.load_config_file(bundle_folder() / CONFIG)
+    parser = ConfigParser({**inference, **config, "network": inference["network"]})
+    parser["preprocessing#transforms"] = [*parser["preprocessing#transforms"], "@finish"]
+    parser["weights"] = str(folder / RUN_WEIGHTS)
+    return parser
+
+
+def _metadata(folder: Path) -> dict[str, Any]:
     for name in (CONFIG, METADATA):
         if not (folder / name).is_file():
             raise BundleError(
-                f"{folder}: no bundle, {name} is missing; name with --bundle a folder that holds configs/ "
-                "and models/ (a checkout of clnet has one, bundle/)"
+                f"{folder}: neither a bundle ({name} is missing) nor a training run ({RUN} is missing)"
             )
-    metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
-    parser = ConfigParser(ConfigParser.load_config_files(config_files(folder, "inference")))
-    parser["bundle_root"] = str(folder)
-    parser["device"] = f"$torch.device('{device}')"
-    weights = Path(parser.get_parsed_content("weights"))
-    if not weights.is_file():
-        raise BundleError(f"{weights}: no weights; train a model and put its model.pt there")
-    digest = weights_digest(weights)
-    return BundleModel(
-        name=f"{parser.get_parsed_content('variant')} {metadata['version']} {digest}",
-        version=f"{metadata['version']} {digest}",
-        notice=metadata.get("intended_use", "").partition(".")[0][:64],
-        device=device,
-        network=parser.get_parsed_content("network").eval(),
-        inferer=parser.get_parsed_content("inferer"),
-        load=PairLoader(tuple(parser.get_parsed_content("preprocessing").transforms)),
-        postprocessing=parser.get_parsed_content("postprocessing"),
-        amp=parser.get_parsed_content("amp"),
-    )
+    return json.loads((folder / METADATA).read_text(encoding="utf-8"))
 
 
 def _device(name: torch.device | str) -> torch.device:
