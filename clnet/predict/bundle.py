@@ -80,7 +80,7 @@ def load(source: str | Path | None = None, device: torch.device | str | None = N
 
 
 def config_files(folder: Path, workflow: str) -> list[str]:
-    """The files of a bundle's config, in order: ``inference`` needs no other, the rest go on top of ``train``.
+    """The files of a bundle's config, in order: ``inference`` stands alone, the rest go on top of ``train``.
 
     ``configs/model.yaml`` is for weights of another network than that of ``train.yaml``: the file of a
     variant, such as ``paper.yaml``, under that name.
