@@ -79,20 +79,23 @@ def load(source: str | Path | None = None, device: torch.device | str | None = N
     )
 
 
-def config_files(folder: Path, workflow: str) -> list[str]:
-    """The files of a bundle's config, in order: ``inference`` stands alone, the rest go on top of ``train``.
+def config_files(folder: Path, *workflows: str) -> list[str]:
+    """The files of a bundle's config, in order: ``train``, ``model`` where there is one, and `workflows`.
 
     ``configs/model.yaml`` is for weights of another network than that of ``train.yaml``: the file of a
     variant, such as ``paper.yaml``, under that name.
     """
-    names = ("inference", "model") if workflow == "inference" else ("train", "model", workflow)
-    files = [folder / "configs" / f"{name}.yaml" for name in names]
+    files = [folder / "configs" / f"{name}.yaml" for name in ("train", "model", *workflows)]
     return [str(file) for file in files if file.name != "model.yaml" or file.is_file()]
 
 
 def bundle_config(folder: Path) -> ConfigParser:
     """The config of a bundle's inference."""
-    parser = ConfigParser(ConfigParser.load_config_files(config_files(folder, "inference")))
+    inference = ConfigParser.load_config_file(folder / CONFIG)
+    if (folder / "configs" / "model.yaml").is_file():
+        parser = _inference_after(ConfigParser.load_config_files(config_files(folder)), inference)
+    else:
+        parser = ConfigParser(inference)
     parser["bundle_root"] = str(folder)
     return parser
 
@@ -103,10 +106,15 @@ def _run_config(folder: Path) -> ConfigParser:
     config = record.get("config")
     if not isinstance(config, Mapping) or not config:
         raise BundleError(f"{folder / RUN}: no config; give the folder of a training run")
-    inference = ConfigParser.load_config_file(bundle_folder() / CONFIG)
-    parser = ConfigParser({**inference, **config, "network": inference["network"]})
-    parser["preprocessing#transforms"] = [*parser["preprocessing#transforms"], "@finish"]
+    parser = _inference_after(config, ConfigParser.load_config_file(bundle_folder() / CONFIG))
     parser["weights"] = str(folder / RUN_WEIGHTS)
+    return parser
+
+
+def _inference_after(training: Mapping[str, Any], inference: Mapping[str, Any]) -> ConfigParser:
+    """The config of inference with network and preprocessing of a training."""
+    parser = ConfigParser({**inference, **training, "network": inference["network"]})
+    parser["preprocessing#transforms"] = [*parser["preprocessing#transforms"], "@finish"]
     return parser
 
 

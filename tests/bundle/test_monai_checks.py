@@ -222,6 +222,19 @@ def test_inference_repeats_what_training_says_of_network_and_data():
     assert inference["postprocessing"] == train["validate"]["postprocessing"]
 
 
+@pytest.mark.parametrize(
+    "variant",
+    ["vild", "linker_only", "deformable_detr", "pair_verification", "paired_query", "paper"],
+)
+def test_a_variant_is_the_same_network_on_top_of_inference(variant):
+    train, inference = (
+        ConfigParser.load_config_files([str(CONFIGS / first), str(CONFIGS / f"{variant}.yaml")])
+        for first in ("train.yaml", "inference.yaml")
+    )
+    for key in ("network_def", "variant", "size", "max_detections", "width", "levels", "dropout"):
+        assert train[key] == inference[key], key
+
+
 @pytest.mark.parametrize("amp", [False, True])
 def test_every_engine_has_the_setting_amp(workflow, tiny_weights, amp):
     train = workflow("train", "train.yaml", amp=amp)

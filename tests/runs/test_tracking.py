@@ -23,7 +23,7 @@ from clnet.runs.mlflow_run import allowed, flatten
 from clnet.runs.record import RunRecord, read_metrics, read_run
 from clnet.runs.tracking import Tracking, TrackingError
 
-FACTS = {
+PROVENANCE = {
     "config": {"network": {"width": 64, "levels": [1, 2]}, "steps": [{"flip": 0.5}], "long": "x" * 700},
     "seed": 7,
     "data_fingerprint": "f00d",
@@ -50,7 +50,7 @@ def output_dir(tmp_path_factory):
 
 def trainer_of(run_dir, max_epochs=3, **settings):
     evaluator = small_evaluator()
-    handlers = [Cost(), RunRecord(run_dir, FACTS, evaluator)]
+    handlers = [Cost(), RunRecord(run_dir, PROVENANCE, evaluator)]
     trainer = small_trainer(handlers, evaluator, max_epochs)
     Tracking(run_dir, every=2, **settings).attach(trainer)
     return trainer
