@@ -102,7 +102,7 @@ def make_phantom(folder: str | Path, settings: PhantomSettings, workers: int | N
     finished.unlink(missing_ok=True)
     (folder / "images").mkdir(parents=True, exist_ok=True)
 
-    workers = workers or len(os.sched_getaffinity(0))
+    workers = workers or os.cpu_count() or 1
     pairs = list(
         tqdm(
             _pairs(folder, settings, workers),

@@ -46,6 +46,7 @@ class BundleModel:
         network, inferer: from a batch to raw outputs.
         loader: from images to samples.
         postprocessing: from raw outputs to findings.
+        amp: mixed precision (bfloat16).
     """
 
     name: str
@@ -56,6 +57,7 @@ class BundleModel:
     inferer: Callable[..., Any]
     loader: PairLoader
     postprocessing: Callable[[Any], Any]
+    amp: bool = False
 
     def predict(
         self,
@@ -128,7 +130,8 @@ class BundleModel:
     def find(self, batch: Batch) -> list[PairFindings]:
         """The findings of each pair of a collated batch."""
         inputs, _, positional, named = prepare_batch(batch, self.device)
-        outputs = self.inferer(inputs, self.network, *positional, **named)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.amp):
+            outputs = self.inferer(inputs, self.network, *positional, **named)
         return self.postprocessing({**batch, "pred": outputs})["findings"]
 
     def result(
