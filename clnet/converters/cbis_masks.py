@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pydicom
 from scipy import ndimage
 
 from clnet.converters.marked import Box
 from clnet.converters.marked_boxes import box_of_mask, to_size
 from clnet.data.decode import decode
-from clnet.data.header import ImageHeader, dicom_header
+from clnet.data.header import ImageHeader
 from clnet.data.image_errors import ImageError, refusing_damage
+from clnet.data.reader import read_dicom
 
 SAME_SHAPE = 0.01  # relative difference of two aspect ratios that rounding explains
 
@@ -39,8 +39,8 @@ class MaskBox:
 
 def mask_facts(file: Path) -> dict[str, Any]:
     """Whether an image is binary, the box around its bright pixels, and of how many pieces they are."""
-    with refusing_damage(file):
-        stored = decode(pydicom.dcmread(file), dicom_header(file))
+    with file.open("rb") as stream, refusing_damage(file):
+        stored = decode(*read_dicom(stream, file))
     low, high = stored.min(), stored.max()
     mask = stored > (float(low) + float(high)) / 2
     box = box_of_mask(mask)
