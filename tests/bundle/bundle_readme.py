@@ -1,19 +1,17 @@
 """The bundle's README as data: its commands and its tables of options."""
 
 import re
-import shlex
 
 import in_process
 from bundle_runs import ROOT
+from page_commands import commands_of
 
 README = ROOT / "bundle" / "docs" / "README.md"
 
 
 def readme_commands():
     """The words of every command in the README."""
-    blocks = re.findall(r"```bash\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    lines = "".join(blocks).replace("\\\n", " ").splitlines()
-    return [shlex.split(line) for line in lines]
+    return list(commands_of("bundle/docs/README.md"))
 
 
 def readme_options():
