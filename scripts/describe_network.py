@@ -39,7 +39,7 @@ WHY_LIGHT = {
     "width": "fewer parameters for a small data set",
     "heads": "16 channels per head",
     "encoder#layers": "one nearly doubles the time of a training; mammograms gain little (MELBA 2025:009), "
-    "the phantom some points ([evidence](evidence.md))",
+    "the phantom some points ([evidence](evidence/encoder_depth.md))",
     "detector#layers": "cost",
     "ffn": "twice the width",
     "dropout": "a short training from scratch needs none",
