@@ -23,17 +23,17 @@ SHOWN_PROBLEMS = 20
 
 
 class OptionError(ClnetError):
-    """Options that do not go together."""
+    """Options that cannot be combined."""
 
 
 def add_convert(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `clnet convert`, with a parser for each data set."""
+    """Add `clnet convert`, with a parser per data set."""
     command = commands.add_parser(
         "convert",
         help="make a datalist of CBIS-DDSM, DDSM, INbreast, VinDr-Mammo or a DICOM archive",
         description="Make a datalist of a data set as it was downloaded: datalist.json, and conversion.json "
-        "with everything that was used, and everything that was not and why. A second run reuses the work of "
-        "the first and gives the same bytes.",
+        "with everything that was used, and everything that was not used and why. A second run reuses the "
+        "work of the first and gives the same bytes.",
     )
     data_sets = command.add_subparsers(dest="data_set", required=True, metavar="DATASET")
     parsers = {
@@ -69,12 +69,12 @@ def add_check(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     command = commands.add_parser(
         "check",
         help="check a datalist against its images, and draw a sample of it",
-        description="Check that the images of a datalist are there, have its sizes, hold its boxes and stand "
-        f"in it once, and that each patient is in one section; draw a sample to {SHEET} beside it. The exit "
+        description="Check that the images of a datalist are there, have its sizes, hold its boxes and "
+        f"appear once, and that each patient is in one section; draw a sample to {SHEET} beside it. The exit "
         "status is 1 if something is wrong.",
     )
     command.add_argument("path", type=Path, metavar="DIR", help="a datalist, or a folder with one")
-    command.add_argument("--workers", type=int, metavar="K", help="processes (default: one for each core)")
+    command.add_argument("--workers", type=int, metavar="K", help="processes (default: one per core)")
     command.set_defaults(run=lambda options: _check(options.path, options.workers))
 
 
@@ -105,8 +105,8 @@ def _common_options() -> argparse.ArgumentParser:
         help="of the patients, where the data set has no split",
     )
     common.add_argument("--seed", type=int, default=0, metavar="S", help="of the split")
-    common.add_argument("--check", action="store_true", help="then do what `clnet check DIR` does")
-    common.add_argument("--workers", type=int, metavar="K", help="processes (default: one for each core)")
+    common.add_argument("--check", action="store_true", help="then run `clnet check DIR`")
+    common.add_argument("--workers", type=int, metavar="K", help="processes (default: one per core)")
     return common
 
 
@@ -118,7 +118,7 @@ def _convert(options: argparse.Namespace) -> int:
             print(f"{name:<36}{number:>7}")
         return 0
     if options.output is None:
-        raise OptionError("--output DIR is missing: where shall the datalist be written?")
+        raise OptionError("--output DIR is missing; it is the folder for the datalist")
 
     from clnet.converters.account import describe
     from clnet.converters.convert import ConversionSettings, convert
