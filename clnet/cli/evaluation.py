@@ -138,7 +138,5 @@ def _add_max_pairs(command: argparse.ArgumentParser) -> None:
 
 
 def _add_bootstrap(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--resamples", type=int, default=2000, metavar="N", help="resamples of the bootstrap"
-    )
-    command.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the bootstrap")
+    command.add_argument("--resamples", type=int, default=2000, metavar="N", help="bootstrap resamples")
+    command.add_argument("--seed", type=int, default=0, metavar="S", help="bootstrap seed")

@@ -31,9 +31,7 @@ def add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "--min-score", type=float, default=0.3, metavar="S", help="least score of a lesion in the reports"
     )
     command.add_argument("--workers", type=int, default=2, metavar="K", help="processes that read files")
-    command.add_argument(
-        "--batch-size", type=int, default=8, metavar="N", help="breasts that pass the network together"
-    )
+    command.add_argument("--batch-size", type=int, default=8, metavar="N", help="breasts per batch")
     command.add_argument(
         "--secondary-capture", action="store_true", help="accept mammograms stored as Secondary Capture"
     )
