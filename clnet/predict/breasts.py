@@ -151,5 +151,5 @@ def _task_of_datalist(datalist: Datalist, root: Path) -> Task:
 
 
 def digest(text: str) -> str:
-    """A name that tells nothing: 12 hexadecimal digits."""
+    """A name that says nothing about its origin: 12 hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""What a run has analysed, what it has not, and why: the files about all breasts, and a table."""
+"""What a run analysed, what it did not, and why: the files about all breasts, and a table."""
 
 import json
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ class Summary:
     """The outcome of a run.
 
     Attributes:
-        model, notice: who found it, and what that model is for.
-        min_score: of the lesions that are reported.
+        model, notice: the name of the model, and a sentence on its use.
+        min_score: the least score of a lesion.
         task: what there was to analyse.
         results: of each breast that was analysed, now or before.
-        refused: files whose breast could not be analysed.
-        analysed_now: how many of them were analysed now.
+        refused: files of breasts that could not be analysed.
+        analysed_now: the number of breasts that were analysed now.
     """
 
     model: str
@@ -42,7 +42,7 @@ class Summary:
 
     @property
     def refusals(self) -> dict[str, str]:
-        """Each file that could not be used although it should have been, with the reason."""
+        """Each file that should have been used and could not be, with the reason."""
         reasons = _by_name(self.task, [*self.task.refused, *self.refused])
         for result in self.results:
             reasons |= result.refused
@@ -50,7 +50,7 @@ class Summary:
 
     @property
     def left_out(self) -> dict[str, str]:
-        """Each image that is no part of a pair, as it should be, with the reason."""
+        """Each image that is rightly not part of a pair, with the reason."""
         return _by_name(self.task, self.task.left_out)
 
     @property
@@ -68,7 +68,7 @@ def write_common(summary: Summary, output: Path) -> None:
 
 
 def describe(summary: Summary, output: Path) -> str:
-    """The table at the end."""
+    """The table that is printed at the end."""
     lines = [summary.notice, ""] if summary.notice else []
     if summary.results:
         lines.append("breast        side  views   lesions  linked  note")

@@ -17,11 +17,11 @@ FINDINGS_FILE = "findings.json"
 class FindingsWriter:
     """Gathers what `DecodeFindingsd` found and writes ``findings.json`` when the evaluator has finished.
 
-    Pairs are written in the order of their ids, each once, however many processes looked at them.
+    Pairs are written in the order of their ids, each once, whatever the number of processes.
 
     Args:
         run_dir: where the file goes.
-        model: what the file names as its author.
+        model: the name of the model.
     """
 
     def __init__(self, run_dir: str | Path, model: str) -> None:
