@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from clnet.findings.result import BreastResult, ViewResult
-from clnet.findings.types import Findings, read_findings, write_findings
+from clnet.findings.types import FINDINGS_FILE, Findings, read_findings, write_findings
 
 BREASTS = "breasts"
-RECORD, FINDINGS = "breast.json", "findings.json"
+RECORD = "breast.json"
 MEASUREMENTS, MAMMOGRAPHY_CAD, PICTURE = "measurements.dcm", "mammography_cad.dcm", "picture.png"
 
 
@@ -42,7 +42,7 @@ def write_breast(output: Path, result: BreastResult, model: str, write_more: Cal
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
     write_more(unfinished)
-    write_findings(Findings(model, (result.findings,)), unfinished / FINDINGS)
+    write_findings(Findings(model, (result.findings,)), unfinished / FINDINGS_FILE)
     (unfinished / RECORD).write_text(json.dumps(_record(result), indent=1) + "\n", encoding="utf-8")
     shutil.rmtree(final, ignore_errors=True)  # of other settings or files
     unfinished.rename(final)
@@ -57,7 +57,7 @@ def read_breast(output: Path, breast_id: str, key: str) -> BreastResult | None:
         return None
     if record["key"] != key:
         return None
-    (findings,) = read_findings(folder / FINDINGS).pairs
+    (findings,) = read_findings(folder / FINDINGS_FILE).pairs
     views = {
         name: ViewResult(**{**view, "warnings": tuple(view["warnings"])})
         for name, view in record["views"].items()

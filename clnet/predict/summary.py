@@ -9,12 +9,12 @@ from typing import Any
 from clnet.data.study import LeftOut
 from clnet.files import write_text
 from clnet.findings.result import BreastResult
-from clnet.findings.types import Findings, write_findings
+from clnet.findings.types import FINDINGS_FILE, Findings, write_findings
 from clnet.predict.breast_folder import BREASTS
 from clnet.predict.breasts import Task
 from clnet.reports.coco import coco_of
 
-FINDINGS, COCO, SUMMARY = "findings.json", "coco.json", "summary.json"
+COCO, SUMMARY = "coco.json", "summary.json"
 SCHEMA_VERSION = 1
 TABLE_ROWS = 20
 
@@ -62,7 +62,7 @@ class Summary:
 def write_common(summary: Summary, output: Path) -> None:
     """Write findings.json, coco.json and, last, summary.json."""
     pairs = tuple(result.findings for result in summary.results)
-    write_findings(Findings(summary.model, pairs), output / FINDINGS)
+    write_findings(Findings(summary.model, pairs), output / FINDINGS_FILE)
     _write_json(coco_of(summary.results, summary.model, summary.notice), output / COCO)
     _write_json(_to_json(summary), output / SUMMARY)
 
@@ -89,7 +89,7 @@ def describe(summary: Summary, output: Path) -> str:
         "",
         f"{len(summary.results)} breasts analysed, {summary.analysed_now} of them now; "
         f"{len(summary.refusals)} files refused, {len(left_out)} left out",
-        f"findings  {output / FINDINGS}\nCOCO      {output / COCO}\nsummary   {output / SUMMARY}",
+        f"findings  {output / FINDINGS_FILE}\nCOCO      {output / COCO}\nsummary   {output / SUMMARY}",
         f"reports   {output / BREASTS}/*/*.dcm\npictures  {output / BREASTS}/*/*.png",
     ]
     return "\n".join(lines)

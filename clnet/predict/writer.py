@@ -7,11 +7,9 @@ from ignite.engine import Events
 from monai.engines.workflow import Workflow
 
 from clnet.distributed import gather
-from clnet.findings.types import Findings, PairFindings, write_findings
+from clnet.findings.types import FINDINGS_FILE, Findings, PairFindings, write_findings
 
 logger = logging.getLogger(__name__)
-
-FINDINGS_FILE = "findings.json"
 
 
 class FindingsWriter:
