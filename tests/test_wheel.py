@@ -66,7 +66,7 @@ def run(wheel, tmp_path_factory):
             capture_output=True,
             text=True,
             check=False,
-            timeout=500,
+            timeout=1800,
         )
         assert done.returncode == 0, done.stderr[-4000:]
         return done.stdout

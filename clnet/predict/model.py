@@ -5,14 +5,13 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
 from clnet import __version__
-from clnet.data.datalist import Datalist
 from clnet.data.pair import VIEW_NAMES
 from clnet.findings.result import ViewResult
 from clnet.findings.types import PairFindings
@@ -21,6 +20,7 @@ from clnet.predict.breasts import (
     Arrays,
     BreastImages,
     InputError,
+    Source,
     Task,
     breast_of_arrays,
     find_breasts,
@@ -61,7 +61,7 @@ class BundleModel:
 
     def predict(
         self,
-        source: str | Path | Sequence[str | Path] | Datalist | Arrays,
+        source: Source | Arrays,
         *,
         laterality: str | None = None,
         min_score: float = MIN_SCORE,
@@ -87,7 +87,7 @@ class BundleModel:
         if _are_arrays(source):
             task = Task(Path(), [breast_of_arrays(source, laterality)])
         else:
-            task = find_breasts(source, secondary_capture)
+            task = find_breasts(cast(Source, source), secondary_capture)
         if not task.breasts:
             reasons = "; ".join(item.reason for item in (*task.refused, *task.left_out)[:3])
             raise InputError(f"no CC or MLO mammogram in {source}" + (f" ({reasons})" if reasons else ""))
