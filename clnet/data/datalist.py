@@ -17,6 +17,7 @@ import jsonschema
 
 from clnet.data.pair import Pair, PairError, View
 from clnet.errors import ClnetError
+from clnet.files import write_text
 
 SECTIONS = ("training", "validation", "test")
 SCHEMA_VERSION = 1
@@ -107,10 +108,7 @@ def write_datalist(datalist: Datalist, path: str | Path) -> None:
     for section, pairs in datalist.sections.items():
         lines = ",".join(f"\n  {_json(_pair_to_json(pair, path.parent))}" for pair in pairs)
         entries.append(f'"{section}": [{lines}]')
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text("{" + ",\n ".join(entries) + "}\n", encoding="utf-8")
-    unfinished.replace(path)
+    write_text(path, "{" + ",\n ".join(entries) + "}\n")
 
 
 def split_by_patient(

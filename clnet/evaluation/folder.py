@@ -31,32 +31,33 @@ class FolderError(ClnetError):
 
 def evaluate_files(
     datalist: str | Path,
-    section: str,
     findings: str | Path,
-    output: str | Path,
+    section: str = "test",
+    output: str | Path | None = None,
     settings: EvaluationSettings | None = None,
     report: bool = True,
     max_pairs: int = MAX_PAIRS,
 ) -> Evaluation:
-    """Evaluate a findings file on a section of a datalist, and write everything to a folder.
+    """Evaluate a findings file on a section of a datalist; `clnet.evaluate`.
 
     Args:
         datalist: a datalist, or a folder with one.
-        section: the section of the datalist to evaluate on.
         findings: the findings file.
-        output: the folder to write to.
+        section: the section of the datalist to evaluate on.
+        output: the folder to write metrics, errors, curves and the report to; None writes nothing.
         settings: None for the defaults.
         report: whether to write ``report.html``.
         max_pairs: the maximum number of pairs in the report's viewer.
     """
-    output = Path(output)
     data = read_datalist(datalist)
     found = read_findings(findings)
     try:
         evaluation = evaluate(data[section], found, settings)
     except CohortError as error:
         raise CohortError(f"{findings} on section {section!r} of {datalist}: {error}") from error
-    metrics = evaluation.metrics
+    if output is None:
+        return evaluation
+    output, metrics = Path(output), evaluation.metrics
     metrics["data"] = {
         "name": data.name,
         "section": section,
@@ -107,7 +108,9 @@ def read_metrics(folder: str | Path) -> dict[str, Any]:
     try:
         metrics = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise FolderError(f"{path}: there is no such file; give a folder that `clnet evaluate` wrote") from None
+        raise FolderError(
+            f"{path}: there is no such file; give a folder that `clnet evaluate` wrote"
+        ) from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise FolderError(f"{path}: cannot be read as JSON: {error}") from error
     if not isinstance(metrics, dict) or metrics.get("schema") != SCHEMA_VERSION or "detection" not in metrics:

@@ -30,6 +30,7 @@ from clnet.evaluation.error_types import ERROR_TYPES, Error
 from clnet.evaluation.froc import RATES
 from clnet.evaluation.report_pairs import shown_pairs, worst_first
 from clnet.evaluation.tables import UNIT_NAMES
+from clnet.files import write_text
 from clnet.findings.types import Findings
 
 FILE_NAME = "report.html"
@@ -95,9 +96,7 @@ def write_report(
             if picture:
                 view["rows"], view["columns"] = picture.rows, picture.columns
     path = folder / FILE_NAME
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text(_page(_overview(metrics, pairs, shown), shown), encoding="utf-8")
-    unfinished.replace(path)
+    write_text(path, _page(_overview(metrics, pairs, shown), shown))
     return path
 
 

@@ -25,12 +25,28 @@ from numpy.typing import NDArray
 
 from clnet.data.pair import VIEW_NAMES
 from clnet.errors import ClnetError
+from clnet.files import write_text
 
 SCHEMA_VERSION = 1
 
 
 class FindingsError(ClnetError):
     """Findings that cannot be used; the message names file, pair, view, index and value."""
+
+
+@dataclass(frozen=True)
+class Detection:
+    """One box in a view.
+
+    Attributes:
+        box: (x_min, y_min, x_max, y_max) in pixels of the stored image.
+        score: of the box; higher is surer.
+        index: its place among the detections of the view.
+    """
+
+    box: tuple[float, float, float, float]
+    score: float
+    index: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +82,10 @@ class Detections:
 
     def __len__(self) -> int:
         return len(self.scores)
+
+    def __getitem__(self, index: int) -> Detection:
+        x_min, y_min, x_max, y_max = _shortest(self.boxes[index])
+        return Detection((x_min, y_min, x_max, y_max), float(self.scores[index]), index)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Detections):
@@ -162,7 +182,7 @@ class PairFindings:
 
 @dataclass(frozen=True)
 class Findings:
-    """The findings of one model on a set of pairs, each of which stands in it once."""
+    """The findings of one model on a set of pairs, each of which appears once."""
 
     model: str
     pairs: tuple[PairFindings, ...] = ()
@@ -172,7 +192,7 @@ class Findings:
         seen: set[str] = set()
         for pair in self.pairs:
             if pair.pair_id in seen:
-                raise FindingsError(f"pair {pair.pair_id!r} stands twice; a pair has one entry")
+                raise FindingsError(f"pair {pair.pair_id!r} appears twice; a pair has one entry")
             seen.add(pair.pair_id)
 
     def __iter__(self) -> Iterator[PairFindings]:
@@ -188,7 +208,7 @@ def read_findings(path: str | Path) -> Findings:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise FindingsError(f"{path}: there is no such file; give a findings file") from None
+        raise FindingsError(f"{path}: no such file; give a findings file") from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise FindingsError(f"{path}: cannot be read as JSON: {error}") from error
     try:
@@ -199,15 +219,9 @@ def read_findings(path: str | Path) -> Findings:
 
 def write_findings(findings: Findings, path: str | Path) -> None:
     """Write a findings file, a line for each pair. The same findings give the same bytes."""
-    path = Path(path)
     lines = ",".join(f"\n  {json.dumps(_pair_to_json(pair), ensure_ascii=False)}" for pair in findings)
     model = json.dumps(findings.model, ensure_ascii=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text(
-        f'{{"schema": {SCHEMA_VERSION},\n "model": {model},\n "pairs": [{lines}]}}\n', encoding="utf-8"
-    )
-    unfinished.replace(path)
+    write_text(path, f'{{"schema": {SCHEMA_VERSION},\n "model": {model},\n "pairs": [{lines}]}}\n')
 
 
 # A JSON schema would take minutes over a million boxes, and would not say which of them is wrong in words.
@@ -264,8 +278,7 @@ def _pair_to_json(pair: PairFindings) -> dict[str, Any]:
     def view(detections: Detections | None) -> dict[str, Any] | None:
         if detections is None:
             return None
-        # The shortest decimals that read back as the same float32.
-        boxes = [[float(str(number)) for number in box] for box in detections.boxes]
+        boxes = [_shortest(box) for box in detections.boxes]
         return {"boxes": boxes, "scores": detections.scores.tolist()}
 
     return {
@@ -308,6 +321,11 @@ def _numbers(values: Any, entry_shape: tuple[int, ...], name: str, expected: str
         if entry is None or entry.dtype.kind not in "fiu" or entry.shape != entry_shape:
             raise FindingsError(f"{name}[{index}] is {_short(value)}; {expected} is expected")
     raise FindingsError(f"{name} is {_short(values)}; a list with {expected} each is expected")
+
+
+def _shortest(box: NDArray[np.float32]) -> list[float]:
+    """The shortest decimals that read back as the same float32."""
+    return [float(str(edge)) for edge in box]
 
 
 def _array(values: Any) -> NDArray[Any] | None:

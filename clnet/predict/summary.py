@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from clnet.data.study import LeftOut
+from clnet.files import write_text
 from clnet.findings.result import BreastResult
 from clnet.findings.types import Findings, write_findings
 from clnet.predict.breast_folder import BREASTS
@@ -126,10 +127,11 @@ def _to_json(summary: Summary) -> dict[str, Any]:
 
 
 def _by_name(task: Task, items: Sequence[LeftOut]) -> dict[str, str]:
-    return {task.name_of(item.file): item.reason.removeprefix(f"{item.file}: ") for item in items}
+    names = [(task.name_of(item.file), item) for item in items]
+    return {
+        name: item.reason.removeprefix(f"{item.file}: ").removeprefix(f"{name}: ") for name, item in names
+    }
 
 
 def _write_json(content: dict[str, Any], path: Path) -> None:
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    unfinished.replace(path)
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")

@@ -1,11 +1,9 @@
 """Preprocessed pairs on disk, so that each is read, decoded and resized once and not in every run."""
 
-import contextlib
 import functools
 import hashlib
 import json
 import pickle
-import uuid
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +15,7 @@ from monai.transforms.transform import Transform
 
 import clnet
 from clnet.data.pair import VIEW_NAMES
+from clnet.files import whole_file
 
 # What a preprocessed pair depends on beside the pair itself.
 CODE = ("boxes.py", "data/*.py", "preprocessing/*.py")
@@ -72,14 +71,10 @@ class CachePaird(Transform):
         for view in VIEW_NAMES:
             if item[f"{view}_meta"]:
                 anonymous[f"{view}_meta"] = {**item[f"{view}_meta"], "file": ""}
-        unfinished = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            torch.save(anonymous, unfinished)
-            unfinished.replace(path)
+            with whole_file(path) as unfinished:
+                torch.save(anonymous, unfinished)
         except (OSError, RuntimeError) as error:  # such as a full disk: only time is lost
-            with contextlib.suppress(OSError):
-                unfinished.unlink()
             warnings.warn(f"{self.folder}: preprocessed pairs cannot be kept there ({error})", stacklevel=2)
 
 

@@ -1,6 +1,5 @@
 """Checkpoints: the best weights, and all that a killed run needs to go on as if nothing had happened."""
 
-import os
 import pickle
 import random
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from clnet.errors import ClnetError
+from clnet.files import whole_file
 
 LAST, BEST = "last.pt", "model.pt"
 
@@ -139,13 +139,8 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 
 def save_atomically(state: Mapping[str, Any], path: Path) -> None:
     """Write a file whole or not at all: a run may be killed at any moment."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".unfinished")
-    with unfinished.open("wb") as file:
-        torch.save(dict(state), file)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
+    with whole_file(path) as unfinished:
+        torch.save(dict(state), unfinished)
 
 
 def random_state() -> dict[str, Any]:

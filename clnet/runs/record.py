@@ -16,6 +16,7 @@ from ignite.engine import Events
 from monai.engines.trainer import SupervisedTrainer
 from monai.engines.workflow import Workflow
 
+from clnet.files import write_text
 from clnet.runs.watching import LossMeans, learning_rates, on_failure, single_numbers
 
 RUN, METRICS = "run.json", "metrics.jsonl"
@@ -107,7 +108,7 @@ class Record:
         self.run_dir.mkdir(parents=True, exist_ok=True)
         resumed = engine.state.iteration > 0
         kept = [line for line in read_metrics(self.run_dir) if line["iteration"] <= engine.state.iteration]
-        _write(self.run_dir / METRICS, "".join(map(_json_line, kept)))
+        write_text(self.run_dir / METRICS, "".join(map(_json_line, kept)))
         starts = read_run(self.run_dir).get("starts", []) if resumed else []
         facts = dict(self.facts)
         command = facts.pop("command", None)
@@ -142,7 +143,7 @@ class Record:
         self._write_run(run)
 
     def _write_run(self, run: Mapping[str, Any]) -> None:
-        _write(self.run_dir / RUN, json.dumps(_finite(run), indent=2, default=str) + "\n")
+        write_text(self.run_dir / RUN, json.dumps(_finite(run), indent=2, default=str) + "\n")
 
 
 def read_metrics(run_dir: str | Path) -> list[dict[str, Any]]:
@@ -172,13 +173,6 @@ def _finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all: a run may be killed at any moment."""
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
 
 
 def _now() -> str:

@@ -9,6 +9,8 @@ from typing import Any
 from ablations.outcome import Outcome, unpack
 from ablations.runs import Plan, changes
 
+from clnet.files import write_text
+
 
 class KeptRun:
     """A finished run, as its file has it."""
@@ -24,10 +26,7 @@ class KeptRun:
 
 def write_run(content: Mapping[str, Any], folder: Path, name: str) -> None:
     """Keep a run."""
-    folder.mkdir(parents=True, exist_ok=True)
-    unfinished = folder / f"{name}.unfinished"
-    unfinished.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    unfinished.replace(folder / f"{name}.json")
+    write_text(folder / f"{name}.json", json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 def read_runs(folder: Path, epochs: int) -> dict[tuple[str, int], KeptRun]:

@@ -24,7 +24,7 @@ def evaluated(folder, name, datalist=None, settings=QUICK, **findings):
     datalist = datalist or random_datalist(60)
     write_datalist(datalist, folder / "data" / name / "datalist.json")
     write_findings(random_findings(datalist["test"], model=name, **findings), folder / f"{name}.json")
-    evaluate_files(folder / "data" / name, "test", folder / f"{name}.json", folder / name, settings)
+    evaluate_files(folder / "data" / name, folder / f"{name}.json", "test", folder / name, settings)
     return str(folder / name)
 
 
@@ -42,7 +42,7 @@ def test_a_record_comes_back_as_it_was(tmp_path):
     datalist = random_datalist(20)
     write_datalist(datalist, tmp_path / "datalist.json")
     write_findings(random_findings(datalist["test"]), tmp_path / "f.json")
-    made = evaluate_files(tmp_path, "test", tmp_path / "f.json", tmp_path / "out", QUICK).record
+    made = evaluate_files(tmp_path, tmp_path / "f.json", "test", tmp_path / "out", QUICK).record
     read = read_record(tmp_path / "out")
     assert list(read.pair_keys) == list(made.pair_keys)
     for iou in (0.2, 0.5):
@@ -114,7 +114,8 @@ def test_runs_on_other_pairs_lesions_or_settings_are_refused(runs, tmp_path):
 
 
 def test_the_command_prints_a_table_and_writes_numbers_and_a_picture(runs, tmp_path, capsys):
-    arguments = ["compare", runs["weak"], runs["strong"], "--resamples", "100", "--out", str(tmp_path / "c")]
+    options = ["--resamples", "100", "--output", str(tmp_path / "c")]
+    arguments = ["compare", runs["weak"], runs["strong"], *options]
     assert main(arguments) == 0
     said = capsys.readouterr().out
     assert "strong − weak, IoU ≥ 0.5" in said
@@ -136,6 +137,7 @@ def test_a_folder_without_an_evaluation_is_named(tmp_path, capsys):
     assert "record.npz: cannot be read" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_runs_are_fetched_from_mlflow(runs, tmp_path, monkeypatch, capsys):
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.chdir(tmp_path)

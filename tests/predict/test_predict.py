@@ -142,8 +142,8 @@ def test_coco_is_coco_and_holds_every_box_of_every_lesion(run):
     for pair in read_findings(run["output"] / "findings.json"):
         for number, lesion in enumerate(merge_into_lesions(pair, MIN_SCORE), start=1):
             for view, detections in pair.views.items():
-                index = getattr(lesion, view)
-                if index is None:
+                seen = getattr(lesion, view)
+                if seen is None:
                     continue
                 (annotation,) = (
                     a
@@ -151,7 +151,7 @@ def test_coco_is_coco_and_holds_every_box_of_every_lesion(run):
                     if (a["breast_id"], a["lesion_id"], a["view"]) == (pair.pair_id, number, view)
                 )
                 x, y, width, height = annotation["bbox"]
-                assert [x, y, x + width, y + height] == pytest.approx(detections.boxes[index].tolist())
+                assert [x, y, x + width, y + height] == pytest.approx(detections.boxes[seen.index].tolist())
                 image = coco.imgs[annotation["image_id"]]
                 assert (image["view"], image["height"], image["width"]) == (view, 160, 112)
                 boxes += 1
@@ -238,11 +238,11 @@ def test_a_breast_that_is_killed_while_written_is_as_if_never_begun(run, tmp_pat
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nowhere", "--output", "out"], "nowhere: there is no such file or folder"),
+        (["nowhere", "--output", "out"], "nowhere: no such file or folder"),
         ([FILMS, "--output", FILMS / "out"], "lies in"),
         (
             [FILMS, "--output", "out", "--bundle", "nowhere"],
-            "nowhere: no bundle, configs/train.yaml is missing",
+            "nowhere: neither a bundle (configs/train.yaml is missing) nor a training run",
         ),
         ([FILMS, "--output", "out", "--device", "abacus"], "device is abacus"),
         ([FILMS, "--output", "out", "--batch-size", "0"], "batch_size is 0; at least 1 is expected"),

@@ -2,16 +2,20 @@
 
 import json
 import math
+import sys
 
+import ignite.distributed as idist
 import numpy as np
 import pytest
 import torch
 from ignite.engine import Engine
 from random_findings import random_datalist, random_findings
-from torch import distributed, multiprocessing
+from torch import multiprocessing
 
 from clnet.evaluation.metrics import EvaluationSettings, evaluate
 from clnet.runs.recall_metric import MeanRecall
+
+START = "fork" if sys.platform == "linux" else "spawn"  # what is imported already need not be imported again
 
 
 def outputs(count=24):
@@ -87,19 +91,19 @@ def test_without_lesions_there_is_no_mean():
 
 def one_process(rank, folder):
     torch.set_num_threads(1)
-    distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+    idist.initialize("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
     made, *_ = outputs()
     # Unequal parts, and pair 0 in both, as a sampler pads the last batch.
     mine = made[:17] if rank == 0 else [*made[17:], made[0]]
     got = run(MeanRecall(), [mine])
     with open(f"{folder}/{rank}.json", "w") as file:  # noqa: PTH123
         json.dump(got, file)
-    distributed.destroy_process_group()
+    idist.finalize()
 
 
 @pytest.mark.slow
 def test_two_processes_give_the_result_of_one(tmp_path):
-    multiprocessing.spawn(one_process, (str(tmp_path),), nprocs=2)
+    multiprocessing.start_processes(one_process, (str(tmp_path),), nprocs=2, start_method=START)
     made, *_ = outputs()
     expected = run(MeanRecall(), [made])
     for rank in range(2):

@@ -11,7 +11,7 @@ from ablations.geometry import links_table
 from compare_links import Rule, best_rule, compare, link_by_geometry, values
 from random_findings import random_datalist, random_findings
 
-from clnet.converters.links import BreastExtent
+from clnet.converters.breast_extent import BreastExtent
 from clnet.findings.types import Detections, Link, PairFindings
 
 EXTENTS = (BreastExtent(0, 100, (1.0, 1.0)), BreastExtent(0, 100, (1.0, 1.0)))

@@ -8,10 +8,10 @@ from monai.deploy.core import ExecutionContext, Fragment, InputContext, Operator
 
 from clnet.data.study import LeftOut
 from clnet.findings.types import PairFindings
-from clnet.predict.breasts import Breast, Task, find_breasts
-from clnet.predict.bundle import BundleModel
-from clnet.predict.folder_run import Analysis, PredictSettings, find_in_breasts
+from clnet.predict.breasts import BreastImages, Task, find_breasts
+from clnet.predict.folder_run import Analysis, PredictSettings
 from clnet.predict.loading import BreastDataset, LoadedBreast
+from clnet.predict.model import BundleModel
 from clnet.predict.summary import Summary
 
 
@@ -26,7 +26,7 @@ class ChosenBreasts:
     """
 
     task: Task
-    breasts: list[Breast]
+    breasts: list[BreastImages]
     are_last: bool
 
 
@@ -104,9 +104,9 @@ class FindLesions(Operator):
     def compute(self, op_input: InputContext, op_output: OutputContext, context: ExecutionContext) -> None:
         """Analyse some breasts."""
         chosen: ChosenBreasts = op_input.receive("breasts")
-        dataset = BreastDataset(chosen.breasts, self.model.load)
+        dataset = BreastDataset(chosen.breasts, self.model.loader)
         loaded = [dataset[index] for index in range(len(dataset))]
-        op_output.emit(AnalysedBreasts(chosen, find_in_breasts(self.model, loaded)), "findings")
+        op_output.emit(AnalysedBreasts(chosen, self.model.find_in_breasts(loaded)), "findings")
 
 
 class WriteReports(Operator):

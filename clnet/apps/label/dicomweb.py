@@ -21,6 +21,7 @@ from clnet.apps.label.refusals import NotThereError, RequestError
 from clnet.data.header import ImageHeader, header_of_tags
 from clnet.data.image_errors import ImageError, refusing_damage
 from clnet.data.study import LeftOut, why_not_standard
+from clnet.files import whole_file
 
 UID = re.compile(r"[0-9]+(\.[0-9]+)*")
 FILE = ".dcm"
@@ -95,9 +96,8 @@ class StudyServer(StudyFolder):
                     image_id,
                     media_types=(("application/dicom", "*"),),
                 )
-                unfinished = file.with_suffix(".unfinished")
-                dataset.save_as(unfinished, enforce_file_format=True)
-                unfinished.rename(file)
+                with whole_file(file) as unfinished:
+                    dataset.save_as(unfinished, enforce_file_format=True)
         return file
 
     def look(self) -> tuple[list[ImageHeader], list[LeftOut]]:

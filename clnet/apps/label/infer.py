@@ -11,15 +11,14 @@ from monailabel.interfaces.tasks.batch_infer import BatchInferTask
 from monailabel.interfaces.tasks.infer_v2 import InferTask, InferType
 
 from clnet.apps.label.answer import boxes_of_image, lesions_of, slicer_markups
-from clnet.apps.label.pairs import ImagePair, missing_view
+from clnet.apps.label.pairs import missing_view
 from clnet.apps.label.refusals import RequestError
-from clnet.data.header import image_format
 from clnet.errors import ClnetError
-from clnet.findings.lesions import merge_into_lesions
 from clnet.findings.types import PairFindings
-from clnet.predict.bundle import BundleModel
-from clnet.predict.folder_run import PredictSettings, key_of
-from clnet.reports.sr_document import BreastReport, read_source, save_report
+from clnet.predict.folder_run import PredictSettings
+from clnet.predict.loading import LoadedBreast
+from clnet.predict.model import BundleModel
+from clnet.reports.sr_document import save_report
 from clnet.reports.sr_mammography_cad import mammography_cad_report
 from clnet.reports.sr_measurements import measurement_report
 
@@ -89,7 +88,7 @@ class InferPair(InferTask):
             "markups": markups,
         }
         if params["report"]:
-            return _report(params, pair, model, findings), answer
+            return _report(params, model, loaded, findings), answer
         return _written(markups), answer
 
 
@@ -124,21 +123,13 @@ def _checked(request: Mapping[str, Any]) -> dict[str, Any]:
     return params
 
 
-def _report(params: Mapping[str, Any], pair: ImagePair, model: BundleModel, findings: PairFindings) -> str:
+def _report(
+    params: Mapping[str, Any], model: BundleModel, loaded: LoadedBreast, findings: PairFindings
+) -> str:
     """The DICOM SR of a breast, the one that `clnet predict` writes."""
-    files = {view: pair.breast.pair.views[view].image for view in findings.views}
-    if any(image_format(file) != "DICOM" for file in files.values()):
+    report = model.result(loaded, findings, params["min_score"], str).report()
+    if report is None:
         raise RequestError("no DICOM report: the images are not DICOM")
-    settings = PredictSettings(min_score=params["min_score"])
-    report = BreastReport(
-        laterality=pair.breast.pair.laterality,
-        findings=findings,
-        lesions=tuple(merge_into_lesions(findings, settings.min_score)),
-        sources={view: read_source(file) for view, file in files.items()},
-        version=model.version,
-        notice=model.notice,
-        key=key_of(pair.breast, model, settings),
-    )
     file = _temporary(".dcm")
     save_report(REPORTS[params["report"]](report), file)
     return str(file)

@@ -1,6 +1,5 @@
 """The current model: a bundle in the app's model folder, whose weights training may replace."""
 
-import os
 import shutil
 import threading
 from pathlib import Path
@@ -8,11 +7,12 @@ from pathlib import Path
 from clnet.apps.label.pairs import ImagePair
 from clnet.apps.label.refusals import RequestError
 from clnet.distributed import process_device
+from clnet.files import whole_file
 from clnet.findings.types import PairFindings
 from clnet.predict.breasts import source_key
-from clnet.predict.bundle import CHECKOUT, METADATA, BundleError, BundleModel, open_bundle
-from clnet.predict.folder_run import find_in_breasts
+from clnet.predict.bundle import METADATA, BundleError, bundle_folder, load
 from clnet.predict.loading import BreastDataset, LoadedBreast
+from clnet.predict.model import BundleModel
 
 WEIGHTS = Path("models/model.pt")
 REMEMBERED = 64  # pairs whose findings are kept
@@ -24,7 +24,7 @@ class CurrentModel:
 
     Args:
         folder: of the current bundle.
-        bundle: whose configs and, to begin with, weights it has; the checkout's by default.
+        bundle: whose configs and, to begin with, weights it has; the shipped one by default.
     """
 
     def __init__(self, folder: Path, bundle: Path | None = None) -> None:
@@ -32,7 +32,7 @@ class CurrentModel:
         self._opened: tuple[str, BundleModel] | None = None
         self._found: dict[tuple[str, str], Found] = {}
         self._one_at_a_time = threading.Lock()
-        copy_bundle(bundle or CHECKOUT, folder)
+        copy_bundle(bundle or bundle_folder(), folder)
 
     @property
     def weights(self) -> Path:
@@ -50,8 +50,8 @@ class CurrentModel:
             model = self._open()
             key = (model.name, source_key(pair.breast))
             if key not in self._found:
-                loaded = BreastDataset([pair.breast], model.load)[0]
-                ((_, findings),) = find_in_breasts(model, [loaded])
+                loaded = BreastDataset([pair.breast], model.loader)[0]
+                ((_, findings),) = model.find_in_breasts([loaded])
                 if findings is None:
                     raise RequestError("; ".join(loaded.refused.values()))
                 if len(self._found) >= REMEMBERED:
@@ -61,7 +61,7 @@ class CurrentModel:
 
     def _open(self) -> BundleModel:
         if self._opened is None or self._opened[0] != self.key:
-            self._opened = self.key, open_bundle(self.folder, process_device())
+            self._opened = self.key, load(self.folder, process_device())
         return self._opened[1]
 
 
@@ -79,7 +79,5 @@ def copy_bundle(bundle: Path, folder: Path) -> None:
 
 def replace_file(file: Path, source: Path) -> None:
     """Copy a file so that whoever reads it finds the old one or the new one."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_name(f"{file.name}.{os.getpid()}.unfinished")
-    shutil.copy(source, unfinished)
-    unfinished.replace(file)
+    with whole_file(file) as unfinished:
+        shutil.copy(source, unfinished)

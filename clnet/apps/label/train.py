@@ -25,6 +25,7 @@ from clnet.apps.label.refusals import RequestError
 from clnet.data.datalist import Datalist, write_datalist
 from clnet.data.pair import Pair
 from clnet.evaluation.folder import read_metrics
+from clnet.files import write_text
 from clnet.predict.breasts import digest
 from clnet.predict.bundle import config_files
 
@@ -189,6 +190,4 @@ def say(words: str) -> None:
 
 
 def _write_json(file: Path, content: Any) -> None:
-    unfinished = file.with_name(file.name + ".unfinished")
-    unfinished.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    unfinished.replace(file)
+    write_text(file, json.dumps(content, indent=1) + "\n")

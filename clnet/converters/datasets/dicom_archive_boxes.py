@@ -1,10 +1,10 @@
-"""Boxes for an archive of one's own: COCO JSON, or a CSV.
+"""Boxes for your own archive, from COCO JSON or CSV.
 
-- **CSV**: ``SOPInstanceUID,x_min,y_min,x_max,y_max,lesion_id``, a row for each box, the last column optional.
-  Images that are not named have no masses.
+- **CSV**: ``SOPInstanceUID,x_min,y_min,x_max,y_max,lesion_id``, one row per box, the last column optional.
+  Images that are not listed have no masses.
 - **COCO**: ``images`` with `file_name` (relative to the archive) or `sop_instance_uid`, ``annotations`` with
-  `bbox` (x, y, width, height) and, if known, `lesion_id`. Images that are not named are not used. Where there
-  are several categories, those with "mass" in their name count.
+  `bbox` (x, y, width, height) and optionally `lesion_id`. Images that are not listed are not used. If there
+  are several categories, those with "mass" in their name are used.
 
 The same lesion id in both views of a breast is the same lesion.
 """
@@ -18,56 +18,56 @@ from typing import Any
 
 import numpy as np
 
-from clnet.converters.marked import Box, ConversionError, Mass, Skipped
+from clnet.converters.annotated import Box, ConversionError, Mass, Skipped
 from clnet.converters.tables import read_table
 
 CORNERS = ("x_min", "y_min", "x_max", "y_max")
 
 
 @dataclass
-class Marks:
-    """What is marked in one image: masses, and a line for each of which the place is not known."""
+class ImageBoxes:
+    """The masses in one image, and one line for each mass without a usable box."""
 
     masses: list[Mass] = field(default_factory=list)
-    unplaced: list[str] = field(default_factory=list)
+    unlocated: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Annotations:
-    """The content of an annotation file.
+class BoxFile:
+    """The content of a file of boxes.
 
     Attributes:
-        images: the marks by SOPInstanceUID, file name relative to the archive, or bare file name.
-        names_all: an image that is not named is not annotated, rather than without masses.
-        skipped: what is no box of a mass.
+        images: boxes by SOPInstanceUID, file name relative to the archive, or bare file name.
+        lists_all_images: an image that is not listed is not annotated, rather than without masses.
+        skipped: what is not a box of a mass.
     """
 
-    images: Mapping[str, Marks]
-    names_all: bool
+    images: Mapping[str, ImageBoxes]
+    lists_all_images: bool
     skipped: tuple[Skipped, ...] = ()
 
 
-def read_annotations(file: Path) -> Annotations:
-    """Read a CSV or COCO file, told apart by the name."""
+def read_box_file(file: Path) -> BoxFile:
+    """Read a COCO file if its name ends in .json, otherwise a CSV file."""
     return _read_coco(file) if file.suffix.lower() == ".json" else _read_csv(file)
 
 
-def _read_csv(file: Path) -> Annotations:
-    images: dict[str, Marks] = defaultdict(Marks)
+def _read_csv(file: Path) -> BoxFile:
+    images: dict[str, ImageBoxes] = defaultdict(ImageBoxes)
     skipped = []
     for number, row in enumerate(read_table(file, ["sopinstanceuid", *CORNERS]), start=1):
         where = f"{file.name} row {number}"
         if not row["sopinstanceuid"]:
             skipped.append(Skipped(where, "damaged row", "no SOPInstanceUID"))
             continue
-        marks = images[row["sopinstanceuid"]]
+        boxes = images[row["sopinstanceuid"]]
         corners = [row[name] for name in CORNERS]
-        if any(corners):  # a row without any says that the image has no masses
-            _add(marks, corners, row.get("lesion_id"), where, skipped)
-    return Annotations(images, False, tuple(skipped))
+        if any(corners):  # a row without any means that the image has no masses
+            _add(boxes, corners, row.get("lesion_id"), where, skipped)
+    return BoxFile(images, False, tuple(skipped))
 
 
-def _read_coco(file: Path) -> Annotations:
+def _read_coco(file: Path) -> BoxFile:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         keys = {
@@ -78,23 +78,23 @@ def _read_coco(file: Path) -> Annotations:
         categories = {entry["id"]: str(entry["name"]) for entry in content.get("categories", ())}
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise ConversionError(
-            f"{file}: not a COCO file ({type(error).__name__}: {error}); images with id and file_name, "
-            "annotations, and categories are expected"
+            f"{file}: not a COCO file ({type(error).__name__}: {error}); expected images with id and "
+            "file_name, annotations, and categories"
         ) from error
     masses = {i for i, name in categories.items() if "mass" in name.lower() or len(categories) == 1}
-    images = {key: Marks() for key in keys.values()}
+    images = {key: ImageBoxes() for key in keys.values()}
     skipped: list[Skipped] = []
     for number, entry in enumerate(annotations, start=1):
         where = f"{file.name} annotation {number}"
         if not isinstance(entry, dict) or entry.get("image_id") not in keys:
-            skipped.append(Skipped(where, "damaged row", "its image_id names no image"))
+            skipped.append(Skipped(where, "damaged row", "its image_id is not in images"))
             continue
         if categories and entry.get("category_id") not in masses:
-            name = categories.get(entry.get("category_id"), "of no category")
+            name = categories.get(entry.get("category_id"), "no category")
             skipped.append(Skipped(where, "not a mass", name))
             continue
         _add(images[keys[entry["image_id"]]], _corners(entry), entry.get("lesion_id"), where, skipped)
-    return Annotations(images, True, tuple(skipped))
+    return BoxFile(images, True, tuple(skipped))
 
 
 def _corners(entry: Mapping[str, Any]) -> Any:
@@ -105,14 +105,14 @@ def _corners(entry: Mapping[str, Any]) -> Any:
     return x, y, x + width, y + height
 
 
-def _add(marks: Marks, corners: Any, lesion_id: Any, where: str, skipped: list[Skipped]) -> None:
+def _add(boxes: ImageBoxes, corners: Any, lesion_id: Any, where: str, skipped: list[Skipped]) -> None:
     box = _box(corners)
     if box is None:
-        problem = f"{corners!r} is no box: four numbers, the first corner before the second, are expected"
-        marks.unplaced.append(f"{where}: {problem}")
+        problem = f"{corners!r} is not a box; expected four numbers, the first corner before the second"
+        boxes.unlocated.append(f"{where}: {problem}")
         skipped.append(Skipped(where, "damaged row", problem))
     else:
-        marks.masses.append(Mass(box, str(lesion_id) if lesion_id not in (None, "") else None))
+        boxes.masses.append(Mass(box, str(lesion_id) if lesion_id not in (None, "") else None))
 
 
 def _box(corners: Any) -> Box | None:
@@ -120,5 +120,5 @@ def _box(corners: Any) -> Box | None:
         x_min, y_min, x_max, y_max = (float(number) for number in corners)
     except (TypeError, ValueError):
         return None
-    sensible = np.isfinite([x_min, y_min, x_max, y_max]).all() and x_min < x_max and y_min < y_max
-    return (x_min, y_min, x_max, y_max) if sensible else None
+    is_valid = np.isfinite([x_min, y_min, x_max, y_max]).all() and x_min < x_max and y_min < y_max
+    return (x_min, y_min, x_max, y_max) if is_valid else None

@@ -1,9 +1,9 @@
 """The case description tables of CBIS-DDSM, in both of their schemas.
 
-A row is an abnormality in a view. The older schema says `side`, `view`, `abn_num`, `od_img_path`, the
-current one `left or right breast`, `image view`, `abnormality id`, `image file path`. Mass tables say
+A row is an abnormality in a view. The older schema has `side`, `view`, `abn_num` and `od_img_path`, the
+current one `left or right breast`, `image view`, `abnormality id` and `image file path`. Mass tables have
 `breast_density`, calcification tables `breast density`. The last path of a row may end with a line break
-inside its quotes, so rows span lines: only a CSV reader reads them.
+inside its quotes, so a row can span several lines.
 """
 
 import re
@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from clnet.converters.annotated import ConversionError, Mass, Skipped
 from clnet.converters.links import certain_links
-from clnet.converters.marked import ConversionError, Mass, Skipped
 from clnet.converters.tables import read_table
 from clnet.data.pair import LINK_SOURCES
 from clnet.data.views import Laterality
 
-# The names of a column in the schemas, in small letters and with blanks for underscores.
+# The names of each column in the schemas, in lower case and with spaces for underscores.
 COLUMNS = {
     "patient": ("patient id",),
     "side": ("left or right breast", "side"),
@@ -38,24 +38,24 @@ COLUMNS = {
 NEEDED = ("side", "view", "abnormality", "image", "mask")
 DESCRIPTORS = ("shape", "margins", "assessment", "pathology", "subtlety")
 SIDES: dict[str, Laterality] = {"LEFT": "L", "RIGHT": "R", "L": "L", "R": "R"}
-# What two rows on one lesion have to agree on, for their number to be believed.
-TELLING = ("shape", "margins", "pathology")
+# What the rows of one lesion must agree on for their number to be reliable.
+MUST_AGREE = ("shape", "margins", "pathology")
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """A mass in a view, as a table says it.
+    """An abnormality in a view.
 
     Attributes:
         where: table and row, for messages.
         patient: such as "P_00173".
         laterality, view: "L" or "R", "cc" or "mlo".
-        abnormality: its number, which does not reliably tell the same mass in the other view.
-        is_mass: or a calcification.
-        section: "training" or "test", or None.
+        abnormality: its number; the same number in the other view need not be the same lesion.
+        is_mass: whether it is a mass rather than a calcification.
+        section: "training", "test" or None.
         density: of the breast, "" if unknown.
         descriptors: shape, margins, assessment, pathology, subtlety.
-        image, crop, mask: paths as the table has them, of the first downloader's layout.
+        image, crop, mask: paths as in the table, in the layout of the first downloader.
     """
 
     where: str
@@ -73,7 +73,7 @@ class Row:
 
 
 def read_tables(files: Iterable[Path]) -> tuple[list[Row], list[Skipped]]:
-    """The rows of all tables among some CSV files, and what in them is none."""
+    """The rows of all case description tables among some CSV files, and what was skipped."""
     rows: list[Row] = []
     skipped: list[Skipped] = []
     tables = 0
@@ -91,7 +91,7 @@ def read_tables(files: Iterable[Path]) -> tuple[list[Row], list[Skipped]]:
             for key, aliases in COLUMNS.items()
         }
         if not all(columns[key] for key in NEEDED):
-            skipped.append(Skipped(file.name, "not a table of CBIS-DDSM"))
+            skipped.append(Skipped(file.name, "not a CBIS-DDSM table"))
             continue
         tables += 1
         for number, values in enumerate(found, start=1):
@@ -105,16 +105,16 @@ def read_tables(files: Iterable[Path]) -> tuple[list[Row], list[Skipped]]:
                 skipped.append(Skipped(where, "unknown patient, breast or view", detail))
     if not tables:
         raise ConversionError(
-            "no table of CBIS-DDSM found, such as mass_case_description_train_set.csv: put the tables into "
-            "the folder, or name them by --tables"
+            "no CBIS-DDSM table found, such as mass_case_description_train_set.csv: put the tables into the "
+            "folder, or name them with --tables"
         )
-    return _without_repeats(rows, skipped), skipped
+    return _without_duplicates(rows, skipped), skipped
 
 
-def links_by_number(cc: Sequence[Row], mlo: Sequence[Row]) -> bool:
-    """Whether the abnormality numbers of a breast can be believed: count and descriptors agree."""
+def numbers_are_reliable(cc: Sequence[Row], mlo: Sequence[Row]) -> bool:
+    """Whether equal abnormality numbers mean equal lesions in a breast: counts and descriptors agree."""
     if len(cc) == len(mlo) == 1:
-        return False  # one in each view is certain without them, and they do differ there at times
+        return False  # one mass in each view needs no numbers, and they sometimes differ there
     by_number = [{row.abnormality: row for row in rows} for rows in (cc, mlo)]
     return (
         len(cc) == len(by_number[0]) == len(mlo) == len(by_number[1])
@@ -122,12 +122,12 @@ def links_by_number(cc: Sequence[Row], mlo: Sequence[Row]) -> bool:
         and all(
             row.descriptors.get(name) == by_number[1][number].descriptors.get(name)
             for number, row in by_number[0].items()
-            for name in TELLING
+            for name in MUST_AGREE
         )
     )
 
 
-def by_breast(rows: Iterable[Row]) -> dict[tuple[str, str], dict[str, list[Row]]]:
+def rows_by_breast(rows: Iterable[Row]) -> dict[tuple[str, str], dict[str, list[Row]]]:
     """Rows by (patient, laterality) and view."""
     breasts: dict[tuple[str, str], dict[str, list[Row]]] = defaultdict(lambda: {"cc": [], "mlo": []})
     for row in rows:
@@ -135,18 +135,18 @@ def by_breast(rows: Iterable[Row]) -> dict[tuple[str, str], dict[str, list[Row]]
     return breasts
 
 
-def count(rows: Iterable[Row]) -> dict[str, int]:
-    """What the tables say, without a look at the images."""
+def count_rows(rows: Iterable[Row]) -> dict[str, int]:
+    """The numbers of rows, patients, views, breasts and links."""
     rows = list(rows)
     masses = [row for row in rows if row.is_mass]
-    breasts = by_breast(masses)
+    breasts = rows_by_breast(masses)
     sources: Counter[str] = Counter()
     for views in breasts.values():
         cc, mlo = (
             [Mass((0, 0, 1, 1), row.abnormality, row.descriptors) for row in views[name]]
             for name in ("cc", "mlo")
         )
-        links = certain_links(cc, mlo, links_by_number(views["cc"], views["mlo"]))
+        links = certain_links(cc, mlo, numbers_are_reliable(views["cc"], views["mlo"]))
         sources.update(link.source for link in links)
         if cc and mlo:
             sources["not linked"] += len(cc) + len(mlo) - 2 * len(links)
@@ -191,13 +191,13 @@ def _row(cells: dict[str, str], table: str, where: str) -> Row | None:
     )
 
 
-def _without_repeats(rows: Iterable[Row], skipped: list[Skipped]) -> list[Row]:
-    """A copy of a table beside it, or the same table in both schemas, adds nothing."""
+def _without_duplicates(rows: Iterable[Row], skipped: list[Skipped]) -> list[Row]:
+    """Skip the rows of a copied table, or of the same table in the other schema."""
     seen: dict[tuple[str, ...], Row] = {}
     for row in rows:
         key = (row.patient, row.laterality, row.view, row.abnormality, str(row.is_mass), str(row.mask))
         if key in seen:
-            skipped.append(Skipped(row.where, "row stands twice", f"first as {seen[key].where}"))
+            skipped.append(Skipped(row.where, "duplicate row", f"same as {seen[key].where}"))
         else:
             seen[key] = row
     return list(seen.values())

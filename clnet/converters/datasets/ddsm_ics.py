@@ -1,4 +1,4 @@
-"""DDSM's `.ics` file: one case, its films and their sizes.
+"""The `.ics` files of DDSM: a case, its films and their sizes.
 
 ::
 
@@ -13,43 +13,40 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from clnet.converters.marked import ConversionError
+from clnet.converters.annotated import ConversionError
 
 FILM_NAMES = ("LEFT_CC", "LEFT_MLO", "RIGHT_CC", "RIGHT_MLO")
-_NUMBERS = ("LINES", "PIXELS_PER_LINE", "BITS_PER_PIXEL")
 
 
 class IcsError(ConversionError):
-    """An `.ics` file that does not say what it must; the message names file and line."""
+    """An invalid `.ics` file; the message names file and line."""
 
 
 @dataclass(frozen=True)
 class Film:
-    """A line of the file: one digitised film.
+    """One digitised film: a line of the file.
 
     Attributes:
         name: "LEFT_CC", "LEFT_MLO", "RIGHT_CC" or "RIGHT_MLO".
         rows, columns: of the image, in pixels.
-        bits: of a pixel, as the file says.
-        has_overlay: an `.OVERLAY` file with outlines belongs to it.
+        has_overlay: whether it has an `.OVERLAY` file with outlines.
     """
 
     name: str
     rows: int
     columns: int
-    bits: int
     has_overlay: bool
 
 
 @dataclass(frozen=True)
 class Case:
-    """What an `.ics` file says.
+    """The content of an `.ics` file.
 
     Attributes:
         case_id: letter of the institution, patient and exam, such as "B_3024_1".
-        digitizer: the first word of it: "DBA", "HOWTEK" or "LUMISYS"; "" if the file does not say.
+        digitizer: its first word, "DBA", "HOWTEK" or "LUMISYS"; "" if the file does not say.
         density: ACR breast density, 1 to 4; None if missing or 0.
-        films: as many as there are lines.
+        films: in the order of the file.
     """
 
     case_id: str
@@ -59,12 +56,12 @@ class Case:
 
     @property
     def patient_id(self) -> str:
-        """The case without the number of the exam."""
+        """The case id without the number of the exam."""
         return "_".join(self.case_id.split("_")[:2])
 
 
 def parse_ics(text: str, file: Path) -> Case:
-    """Take the content of an `.ics` file apart; `file` is named in errors."""
+    """Parse the content of an `.ics` file; `file` is named in errors."""
     facts: dict[str, list[str]] = {}
     films: list[Film] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -77,10 +74,10 @@ def parse_ics(text: str, file: Path) -> Case:
             facts[words[0].upper()] = words[1:]
     case_id = " ".join(facts.get("FILENAME", [])).replace("-", "_").upper().removesuffix(".ICS")
     if len(case_id.split("_")) < 2 or not films:
-        missing = "a line 'filename', such as B-3024-1" if films else "any line of a film, such as LEFT_CC"
-        raise IcsError(f"{file}: has not {missing}. Fetch it again from its source.")
+        missing = "line 'filename', such as B-3024-1" if films else "line of a film, such as LEFT_CC"
+        raise IcsError(f"{file}: has no {missing}. Download it again.")
     if len({film.name for film in films}) < len(films):
-        raise IcsError(f"{file}: names a film twice. Fetch it again from its source.")
+        raise IcsError(f"{file}: lists a film twice. Download it again.")
     return Case(
         case_id=case_id,
         digitizer=(facts.get("DIGITIZER") or [""])[0].upper(),
@@ -89,25 +86,25 @@ def parse_ics(text: str, file: Path) -> Case:
     )
 
 
-def _film(words: list[str], place: str) -> Film:
+def _film(words: list[str], where: str) -> Film:
     values = dict(pairwise(words))
-    numbers = {}
-    for key in _NUMBERS:
+
+    def number(key: str) -> int:
         text = values.get(key, "")
         if not text.isdecimal() or int(text) == 0:
-            raise IcsError(f"{place}: {key} is {text or 'missing'!r}; a number above 0 is expected.")
-        numbers[key] = int(text)
+            raise IcsError(f"{where}: {key} is {text or 'missing'!r}; expected a number above 0.")
+        return int(text)
+
     return Film(
         name=words[0].upper(),
-        rows=numbers["LINES"],
-        columns=numbers["PIXELS_PER_LINE"],
-        bits=numbers["BITS_PER_PIXEL"],
+        rows=number("LINES"),
+        columns=number("PIXELS_PER_LINE"),
         has_overlay=words[-1].upper() == "OVERLAY",
     )
 
 
 def _positive(words: list[str] | None) -> int | None:
-    """The number of a line whose value may be missing, 0 or no number."""
+    """The number in the words of a line; None if it is missing, 0 or not a number."""
     if not words or not words[0].isdecimal():
         return None
     return int(words[0]) or None

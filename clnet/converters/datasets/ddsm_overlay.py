@@ -1,4 +1,4 @@
-"""DDSM's `.OVERLAY` file: the abnormalities that were outlined on one film.
+"""The `.OVERLAY` files of DDSM: the abnormalities outlined on a film.
 
 ::
 
@@ -12,8 +12,8 @@
     BOUNDARY
     1200 800 4 4 3 2 1 0 0 … #
 
-An outline starts at column, row, and goes on in steps to one of the eight neighbours: 0 is up, and the others
-follow clockwise. What a file counts wrongly is warned of; the outlines that are there are what is used.
+An outline starts at (column, row) and moves in steps to one of the eight neighbours: 0 is up, the others
+follow clockwise. Wrong counts in a file are warned of; the outlines that are there are used.
 """
 
 import re
@@ -24,9 +24,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from clnet.converters.marked import ConversionError
+from clnet.converters.annotated import ConversionError
 
-# Column and row of each step: up, up right, right, down right, down, down left, left, up left.
+# (column, row) of each step: up, up right, right, down right, down, down left, left, up left.
 STEPS: NDArray[np.int64] = np.array([(0, -1), (1, -1), (1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1)])
 
 _DESCRIPTORS = ("ASSESSMENT", "SUBTLETY", "PATHOLOGY")
@@ -34,7 +34,7 @@ _KEYWORD = re.compile("[A-Z_]{4,}")
 
 
 class OverlayError(ConversionError):
-    """An `.OVERLAY` file that cannot be understood; the message names file, abnormality and value."""
+    """An invalid `.OVERLAY` file; the message names the file and the keyword."""
 
 
 @dataclass
@@ -42,19 +42,17 @@ class Abnormality:
     """One lesion on one film.
 
     Attributes:
-        number: as the file counts.
+        number: in the file.
         lesion_types: the words of each LESION_TYPE line; a lesion may have several.
         descriptors: assessment, subtlety, pathology, and shape and margins of a mass, in lower case.
         boundary: the points (column, row) [n, 2] of the outline; None if there is none.
-        cores: as many outlines as there are within.
-        problem: why the boundary cannot be used; "" if it can.
+        problem: why the boundary cannot be used, or "".
     """
 
     number: str
     lesion_types: list[list[str]] = field(default_factory=list)
     descriptors: dict[str, str] = field(default_factory=dict)
     boundary: NDArray[np.int64] | None = None
-    cores: list[NDArray[np.int64]] = field(default_factory=list)
     problem: str = "it has no BOUNDARY"
 
     @property
@@ -65,7 +63,7 @@ class Abnormality:
 
 @dataclass(frozen=True)
 class Overlay:
-    """The abnormalities of a film, what is odd about the file, how many it announces but lacks."""
+    """The abnormalities of a film, warnings about the file, and how many abnormalities it lacks."""
 
     abnormalities: tuple[Abnormality, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -73,7 +71,7 @@ class Overlay:
 
 
 def parse_overlay(text: str, file: Path) -> Overlay:
-    """Take the content of an `.OVERLAY` file apart; `file` is named in errors and warnings."""
+    """Parse the content of an `.OVERLAY` file; `file` is named in errors and warnings."""
     found: list[Abnormality] = []
     warnings: list[str] = []
     announced: dict[str, int] = {}
@@ -84,7 +82,7 @@ def parse_overlay(text: str, file: Path) -> Overlay:
         if found and expected != outlines:
             warnings.append(
                 f"{file}: abnormality {found[-1].number} has {outlines} outlines, but TOTAL_OUTLINES is "
-                f"{expected}; those that are there are used"
+                f"{expected}; the outlines in the file are used"
             )
 
     for keyword, words in _entries(text):
@@ -95,20 +93,21 @@ def parse_overlay(text: str, file: Path) -> Overlay:
         elif keyword.startswith("TOTAL_"):
             announced[keyword] = int(words[0]) if words and words[0].isdecimal() else -1
         elif not found:
-            raise OverlayError(f"{file}: {keyword} stands before the first ABNORMALITY. Look at the file.")
+            raise OverlayError(f"{file}: {keyword} comes before the first ABNORMALITY.")
         elif keyword in ("BOUNDARY", "CORE"):
             outlines += 1
-            _add_outline(found[-1], keyword, words)
+            if keyword == "BOUNDARY" and found[-1].boundary is None:
+                _set_boundary(found[-1], words)
         else:
             _describe(found[-1], keyword, words)
     check_outlines()
     expected = announced.get("TOTAL_ABNORMALITIES")
     if expected is None:
-        raise OverlayError(f"{file}: has no TOTAL_ABNORMALITIES: it is no overlay of DDSM, or is damaged.")
+        raise OverlayError(f"{file}: has no TOTAL_ABNORMALITIES: not a DDSM overlay, or damaged.")
     if expected < len(found):
         warnings.append(
-            f"{file}: holds {len(found)} abnormalities, but TOTAL_ABNORMALITIES is {expected}; those that "
-            "are there are used"
+            f"{file}: has {len(found)} abnormalities, but TOTAL_ABNORMALITIES is {expected}; those in the "
+            "file are used"
         )
     return Overlay(tuple(found), tuple(warnings), max(expected - len(found), 0))
 
@@ -120,7 +119,7 @@ def trace(start: tuple[int, int], codes: Sequence[int]) -> NDArray[np.int64]:
 
 
 def _entries(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Each keyword that begins a line, with all words up to the next such one."""
+    """Each keyword at the start of a line, with all words up to the next keyword."""
     keyword, words = "", list[str]()
     for line in text.upper().splitlines():
         first, *others = line.split() or [""]
@@ -134,25 +133,19 @@ def _entries(text: str) -> Iterator[tuple[str, list[str]]]:
         yield keyword, words
 
 
-def _add_outline(abnormality: Abnormality, keyword: str, words: list[str]) -> None:
-    is_boundary = keyword == "BOUNDARY"
+def _set_boundary(abnormality: Abnormality, words: list[str]) -> None:
     numbers = words[: words.index("#")] if "#" in words else words
     codes = numbers[2:]
     if "#" not in words or len(numbers) < 3:
-        problem = f"its {keyword} is cut off: it has {len(numbers)} numbers and {words.count('#')} '#'"
+        problem = f"its BOUNDARY is cut off: it has {len(numbers)} numbers and {words.count('#')} '#'"
     elif not all(re.fullmatch("-?[0-9]+", number) for number in numbers[:2]):
-        problem = f"its {keyword} begins at {' '.join(numbers[:2])!r}; a column and a row are expected"
+        problem = f"its BOUNDARY begins at {' '.join(numbers[:2])!r}; expected a column and a row"
     elif wrong := [code for code in codes if code not in set("01234567")]:
-        problem = f"its {keyword} has the chain code {wrong[0]!r}; 0 to 7 are expected"
+        problem = f"its BOUNDARY has the chain code {wrong[0]!r}; expected 0 to 7"
     else:
-        points = trace((int(numbers[0]), int(numbers[1])), [int(code) for code in codes])
-        if not is_boundary:
-            abnormality.cores.append(points)
-        elif abnormality.boundary is None:
-            abnormality.boundary, abnormality.problem = points, ""
-        return
-    if is_boundary and abnormality.boundary is None:
-        abnormality.problem = problem
+        abnormality.boundary = trace((int(numbers[0]), int(numbers[1])), [int(code) for code in codes])
+        problem = ""
+    abnormality.problem = problem
 
 
 def _describe(abnormality: Abnormality, keyword: str, words: list[str]) -> None:

@@ -1,14 +1,15 @@
-"""The account of a conversion: what was used, what was not and why; for a terminal and as JSON."""
+"""The report of a conversion: what was used, and what was skipped and why; for a terminal and as JSON."""
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clnet.converters.marked import Skipped
+from clnet.converters.annotated import Skipped
 from clnet.data.pair import LINK_SOURCES, Pair
+from clnet.files import write_text
 
 SHOWN_WARNINGS = 5
 
@@ -19,12 +20,12 @@ class ConversionReport:
 
     Attributes:
         name: of the data set.
-        settings: what the user chose.
-        sections: counts by section, and "all" for their sum: `pairs`, `one_view` (pairs of which a view is
-            missing), `views`, `masses` (boxes), `lesions` (linked boxes count once), `links`, by source, and
-            `unlinked` (masses that might have a partner: both views have masses, and none was linked).
-        skipped: what was not used, ordered.
-        warnings: what was used, and is unusual.
+        settings: the user's choices.
+        sections: counts by section, and their sum as "all": `pairs`, `one_view` (pairs with a missing view),
+            `views`, `masses` (boxes), `lesions` (linked boxes count once), `links_…` by source, and
+            `masses_unlinked` (masses without a link in breasts with masses in both views).
+        skipped: what was not used, in order.
+        warnings: what was used but is unusual, in order.
     """
 
     name: str
@@ -39,8 +40,8 @@ class ConversionReport:
         name: str,
         settings: Mapping[str, Any],
         sections: Mapping[str, Sequence[Pair]],
-        skipped: Sequence[Skipped],
-        warnings: Sequence[str],
+        skipped: Iterable[Skipped],
+        warnings: Iterable[str],
     ) -> "ConversionReport":
         """Count the pairs of a datalist."""
         counts = {section: _count(pairs) for section, pairs in sections.items()}
@@ -50,53 +51,50 @@ class ConversionReport:
 
     @property
     def skipped_by_reason(self) -> dict[str, int]:
-        """How many items were skipped for each reason."""
+        """The number of skipped items by reason."""
         return dict(sorted(Counter(item.reason for item in self.skipped).items()))
 
 
-def write_account(account: ConversionReport, path: Path) -> None:
-    """Write an account as JSON, an item a line; the same account gives the same bytes."""
+def write_report(report: ConversionReport, path: Path) -> None:
+    """Write a report as JSON, one item per line; the same report gives the same bytes."""
     content: dict[str, Any] = {
         "schema": 1,
-        "name": account.name,
-        "settings": account.settings,
-        "sections": account.sections,
-        "skipped_by_reason": account.skipped_by_reason,
+        "name": report.name,
+        "settings": report.settings,
+        "sections": report.sections,
+        "skipped_by_reason": report.skipped_by_reason,
     }
-    lines = [f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in content.items()]
-    skipped = ",".join(f"\n  {json.dumps(vars(item), ensure_ascii=False)}" for item in account.skipped)
-    warnings = ",".join(f"\n  {json.dumps(warning, ensure_ascii=False)}" for warning in account.warnings)
-    lines += [f'"skipped": [{skipped}]', f'"warnings": [{warnings}]']
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("{" + ",\n ".join(lines) + "}\n", encoding="utf-8")
+    lines = [f'"{key}": {_json(value)}' for key, value in content.items()]
+    for key, items in (("skipped", [vars(item) for item in report.skipped]), ("warnings", report.warnings)):
+        lines.append(f'"{key}": [' + ",".join(f"\n  {_json(item)}" for item in items) + "]")
+    write_text(path, "{" + ",\n ".join(lines) + "}\n")
 
 
-def describe(account: ConversionReport) -> str:
+def describe_report(report: ConversionReport) -> str:
     """The tables for a terminal."""
-    return "\n\n".join(
-        filter(None, [_section_table(account), _skipped_table(account), _warning_lines(account)])
-    )
+    parts = [_section_table(report), _skipped_table(report), _warning_lines(report)]
+    return "\n\n".join(filter(None, parts))
 
 
-def _section_table(account: ConversionReport) -> str:
-    names = list(account.sections)
+def _section_table(report: ConversionReport) -> str:
+    names = list(report.sections)
     rows = [["", *names]]
-    for count in next(iter(account.sections.values())):
-        rows.append([count.replace("_", " "), *(str(account.sections[name][count]) for name in names)])
+    for count in next(iter(report.sections.values())):
+        rows.append([count.replace("_", " "), *(str(report.sections[name][count]) for name in names)])
     width = max(len(row[0]) for row in rows) + 1
     return "\n".join(f"{row[0]:<{width}}" + "".join(f"{cell:>12}" for cell in row[1:]) for row in rows)
 
 
-def _skipped_table(account: ConversionReport) -> str:
-    if not account.skipped:
+def _skipped_table(report: ConversionReport) -> str:
+    if not report.skipped:
         return "skipped    nothing"
-    rows = [f"  {number:>6}  {reason}" for reason, number in account.skipped_by_reason.items()]
+    rows = [f"  {number:>6}  {reason}" for reason, number in report.skipped_by_reason.items()]
     return "\n".join(["skipped", *rows])
 
 
-def _warning_lines(account: ConversionReport) -> str:
-    more = len(account.warnings) - SHOWN_WARNINGS
-    lines = [f"warning    {warning}" for warning in account.warnings[:SHOWN_WARNINGS]]
+def _warning_lines(report: ConversionReport) -> str:
+    more = len(report.warnings) - SHOWN_WARNINGS
+    lines = [f"warning    {warning}" for warning in report.warnings[:SHOWN_WARNINGS]]
     return "\n".join([*lines, *([f"           and {more} more in conversion.json"] if more > 0 else [])])
 
 
@@ -115,7 +113,11 @@ def _count(pairs: Sequence[Pair]) -> dict[str, int]:
 
 
 def _unlinked(pair: Pair) -> int:
-    """Masses without a link in a breast that has masses in both views."""
+    """The number of masses without a link in a breast with masses in both views."""
     if not (pair.cc and pair.mlo and pair.cc.lesion_ids and pair.mlo.lesion_ids):
         return 0
     return sum(i not in pair.links for view in pair.views.values() for i in view.lesion_ids)
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=False)

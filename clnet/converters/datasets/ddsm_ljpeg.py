@@ -1,10 +1,9 @@
-"""DDSM's `.LJPEG`: lossless JPEG (T.81, SOF3) as the Portable Video Research Group's encoder wrote it.
+"""The `.LJPEG` files of DDSM: lossless JPEG (T.81, SOF3) as the Portable Video Research Group wrote it.
 
-That encoder differs from the standard in the first row: it keeps to the chosen predictor there, with half of
-the range standing for the row above, where the standard turns to the left neighbour. Predictors 1, 4 and 5
-give the same either way. With the others, a decoder that follows the standard draws a slope across the image;
-so for those the differences are taken from the stream, and the values are built from them here. DDSM comes
-with that group's decoder, by which all of its files are read.
+Its encoder departs from the standard in the first row: it keeps the chosen predictor there and takes half of
+the range for the row above, where the standard uses the left neighbour. With predictors 1, 4 and 5 the result
+is the same. With the others, a standard decoder draws a gradient across the image, so the differences are
+taken from the stream and the values are rebuilt from them here.
 """
 
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from clnet.data.image_errors import DamagedImageError, ImageTooLargeError, Unsup
 
 Predictor = Callable[[Any, Any, Any], Any]
 
-# T.81, table H.1, of the neighbours a (left), b (above) and c (above and left).
+# T.81, table H.1, with the neighbours a (left), b (above) and c (above left).
 PREDICTORS: dict[int, Predictor] = {
     1: lambda a, b, c: a,
     2: lambda a, b, c: b,
@@ -31,12 +30,12 @@ PREDICTORS: dict[int, Predictor] = {
     6: lambda a, b, c: b + ((a - c) >> 1),
     7: lambda a, b, c: (a + b) >> 1,
 }
-SAME_EITHER_WAY = (1, 4, 5)  # where a + b - c is a, if b is c
+LIKE_STANDARD = (1, 4, 5)  # these predict a if b equals c, as in the first row
 
 
 @dataclass(frozen=True)
 class _Stream:
-    """What the markers say, and where two of them stand in the bytes."""
+    """What the markers say, and the positions of two of their bytes."""
 
     rows: int
     columns: int
@@ -49,27 +48,26 @@ class _Stream:
 
 
 def decode_ljpeg(data: bytes, file: Path) -> NDArray[np.uint16]:
-    """The values [rows, columns] of a lossless JPEG of one component; `file` is named in errors.
+    """The values [rows, columns] of a lossless JPEG with one component; `file` is named in errors.
 
-    Rows and columns are those of the stream, which DDSM's files sometimes give the wrong way round.
+    Rows and columns are those of the stream, which some files of DDSM have swapped.
     """
     stream = _parse(data, file)
     if stream.rows * stream.columns > MAX_PIXELS:
         raise ImageTooLargeError(
             f"{file}: its header says {stream.rows} × {stream.columns}, more than {MAX_PIXELS:,} pixels; no "
-            "film is that large. Fetch it again from its source."
+            "film is that large. Download it again."
         )
     if b"\xff\xd9" not in data[-32:]:
         raise DamagedImageError(
-            f"{file}: the compressed image has no end (marker FFD9): it is truncated. Fetch the file again "
-            "from its source."
+            f"{file}: the compressed image has no end marker (FFD9): it is truncated. Download it again."
         )
-    if stream.predictor in SAME_EITHER_WAY:
-        return _library(data, stream, file)
+    if stream.predictor in LIKE_STANDARD:
+        return _decode_standard(data, stream, file)
     if stream.point_transform or stream.restarts:
         raise UnsupportedPixelsError(
             f"{file}: lossless JPEG with predictor {stream.predictor}, point transform "
-            f"{stream.point_transform} and restart interval {stream.restarts}; both are expected to be 0."
+            f"{stream.point_transform} and restart interval {stream.restarts}; expected 0 for both."
         )
     return _rebuild(_differences(data, stream, file), stream)
 
@@ -94,30 +92,30 @@ def _parse(data: bytes, file: Path) -> _Stream:
             break
         at += 2 + number(at + 2)
     raise DamagedImageError(
-        f"{file}: not a lossless JPEG (SOF3) of one component, which is what DDSM's .LJPEG files are. Fetch "
-        "it again from its source."
+        f"{file}: not a lossless JPEG (SOF3) with one component, as the .LJPEG files of DDSM are. "
+        "Download it again."
     )
 
 
-def _library(data: bytes, stream: _Stream, file: Path) -> NDArray[np.uint16]:
+def _decode_standard(data: bytes, stream: _Stream, file: Path) -> NDArray[np.uint16]:
     try:
         values = decode(data)
     except (RuntimeError, ValueError) as error:
         raise DamagedImageError(
-            f"{file}: does not decode ({error}): it is damaged. Fetch it again from its source."
+            f"{file}: does not decode ({error}): it is damaged. Download it again."
         ) from error
     return values.reshape(stream.rows, stream.columns).astype(np.uint16)
 
 
 def _differences(data: bytes, stream: _Stream, file: Path) -> NDArray[np.int64]:
-    """The differences that the stream holds, modulo 2¹⁶.
+    """The differences in the stream, modulo 2¹⁶.
 
-    Read as 16 bits with predictor 1, every value is the sum of the differences to its left, which no range
-    cuts off; so neighbours give the differences back.
+    Decoded as 16 bits with predictor 1, each value is the sum of the differences to its left and nothing is
+    clipped, so subtracting neighbours recovers the differences.
     """
     changed = bytearray(data)
     changed[stream.at_bits], changed[stream.at_predictor] = 16, 1
-    sums = _library(bytes(changed), stream, file).astype(np.int64)
+    sums = _decode_standard(bytes(changed), stream, file).astype(np.int64)
     differences = np.empty_like(sums)
     differences[0, 0] = sums[0, 0] - 2**15
     differences[1:, 0] = np.diff(sums[:, 0])
@@ -134,7 +132,7 @@ def _rebuild(differences: NDArray[np.int64], stream: _Stream) -> NDArray[np.uint
         predicted = predict(int(values[0, column - 1]), half, half)
         values[0, column] = (differences[0, column] + predicted) & 0xFFFF
     if columns > 1:
-        # A value needs its neighbours to the left and above, so those of a diagonal are built at once.
+        # A value needs its left and upper neighbours, so the values of a diagonal are computed together.
         flat = values.reshape(-1)
         for diagonal in range(2, rows + columns - 1):
             top, bottom = max(1, diagonal - columns + 1), min(rows - 1, diagonal - 1)

@@ -1,7 +1,7 @@
-"""The mask of a mass in CBIS-DDSM: which of the files that may be it, it is, and the box that it gives.
+"""Which of the candidate files is the mask of a mass in CBIS-DDSM, and the box around it.
 
-Mask and crop share a series in either order, so their names tell nothing. A mask has two values, and the size
-of its image; some have another size. `SeriesDescription` helps where it is right.
+Mask and crop share a series in either order, so their names say nothing. A mask has two values and usually
+the size of its image. `SeriesDescription` helps where it is right.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,25 +10,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pydicom
 from scipy import ndimage
 
-from clnet.converters.marked import Box
-from clnet.converters.marked_boxes import box_of_mask, to_size
+from clnet.converters.annotated import Box
+from clnet.converters.box_extraction import mask_to_box, rescale_box
 from clnet.data.decode import decode
-from clnet.data.header import ImageHeader, dicom_header
+from clnet.data.header import ImageHeader
 from clnet.data.image_errors import ImageError, refusing_damage
+from clnet.data.reader import read_dicom
 
-SAME_SHAPE = 0.01  # relative difference of two aspect ratios that rounding explains
+SAME_SHAPE = 0.01  # relative difference between two aspect ratios that rounding explains
 
 
 @dataclass(frozen=True)
 class MaskBox:
-    """What the mask of a mass says.
+    """The box of a mass, from its mask.
 
     Attributes:
-        box: in pixels of the image; None if there is no mask to be had from.
-        problem: why there is no box; "" if there is one.
+        box: in pixels of the image; None if there is no usable mask.
+        problem: why there is no box, or "".
         warnings: what is unusual about the mask.
     """
 
@@ -38,19 +38,19 @@ class MaskBox:
 
 
 def mask_facts(file: Path) -> dict[str, Any]:
-    """Whether an image is binary, the box around its bright pixels, and of how many pieces they are."""
-    with refusing_damage(file):
-        stored = decode(pydicom.dcmread(file), dicom_header(file))
+    """Whether an image is binary, the box around its bright pixels, and the number of their components."""
+    with file.open("rb") as stream, refusing_damage(file):
+        stored = decode(*read_dicom(stream, file))
     low, high = stored.min(), stored.max()
     mask = stored > (float(low) + float(high)) / 2
-    box = box_of_mask(mask)
-    pieces = 0
+    box = mask_to_box(mask)
+    components = 0
     if box:
         x_min, y_min, x_max, y_max = map(int, box)
         eight_neighbours = np.ones((3, 3), int)
-        pieces = int(ndimage.label(mask[y_min:y_max, x_min:x_max], eight_neighbours)[1])
+        components = int(ndimage.label(mask[y_min:y_max, x_min:x_max], eight_neighbours)[1])
     binary = bool(low < high and ((stored == low) | (stored == high)).all())
-    return {"binary": binary, "box": list(box) if box else None, "pieces": pieces}
+    return {"binary": binary, "box": list(box) if box else None, "components": components}
 
 
 def find_box(
@@ -62,16 +62,16 @@ def find_box(
     """The box of a mass in an image of `size` (rows, columns), from the mask among `files`.
 
     Args:
-        files: those that may be the mask.
-        contents: the `mask_facts` of each, or why it cannot be read.
-        headers: of each.
+        files: the candidates.
+        contents: the `mask_facts` of each candidate, or why it cannot be read.
+        headers: of each candidate.
         size: of the image.
     """
     facts = {file: found for file in files if not isinstance(found := contents[file], ImageError)}
     binary = [file for file, found in facts.items() if found["binary"]]
     fitting = [file for file in facts if _size(headers[file]) == size]
     described = [file for file in facts if "MASK" in headers[file].series_description]
-    # From the surest to the least sure; a crop is neither binary nor, but for a mass that fills it, fitting.
+    # From the most to the least reliable; a crop is not binary, and rarely has the size of the image.
     choices = (
         [file for file in binary if file in fitting and file in described],
         [file for file in binary if file in fitting],
@@ -82,25 +82,24 @@ def find_box(
     chosen = next((choice for choice in choices if choice), [])
     boxes = {tuple(facts[file]["box"] or ()) for file in chosen}
     if len(boxes) > 1:
-        return MaskBox(None, f"several masks that differ: {_names(chosen)}")
+        return MaskBox(None, f"several different masks: {_names(chosen)}")
     if boxes in (set(), {()}):
         refused = [file for file in files if file not in facts]
         unreadable = [str(contents[file]).replace(str(file), file.name) for file in refused]
-        seen = f"none of {_names(files)} is binary or of the image's size" if files else "no such file"
+        seen = f"none of {_names(files)} is binary or has the size of the image" if files else "no such file"
         return MaskBox(None, "; ".join([f"no mask: {seen}", *unreadable]))
     mask, box = chosen[0], facts[chosen[0]]["box"]
     warnings = []
-    if facts[mask]["pieces"] > 1:
-        warnings.append(f"the mask has {facts[mask]['pieces']} pieces; one box is put around all")
+    if facts[mask]["components"] > 1:
+        warnings.append(f"the mask has {facts[mask]['components']} components; one box covers them all")
     (rows, columns), (image_rows, image_columns) = _size(headers[mask]), size
     if (rows, columns) != size:
         same = abs(rows * image_columns / (columns * image_rows) - 1) < SAME_SHAPE
-        shape = "" if same else ", of another shape"
+        shape = "" if same else ", with another aspect ratio"
         warnings.append(
-            f"mask of {rows} × {columns}, image of {image_rows} × {image_columns}{shape}: the box is "
-            "stretched to the image"
+            f"mask of {rows} × {columns}, image of {image_rows} × {image_columns}{shape}: the box is rescaled"
         )
-        box = to_size(box, (rows, columns), size)
+        box = rescale_box(box, (rows, columns), size)
     return MaskBox(tuple(box), warnings=tuple(warnings))
 
 

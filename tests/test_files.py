@@ -1,0 +1,84 @@
+"""A file is whole or not there."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from clnet.files import whole_file, write_bytes, write_text
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_text_is_written_as_utf8_with_its_line_ends(tmp_path):
+    write_text(tmp_path / "a.txt", "Brüste\nµm\n")
+    assert (tmp_path / "a.txt").read_bytes() == b"Br\xc3\xbcste\n\xc2\xb5m\n"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_bytes_replace_what_was_there(tmp_path):
+    (tmp_path / "a.bin").write_bytes(b"old and longer")
+    write_bytes(str(tmp_path / "a.bin"), b"new")
+    assert (tmp_path / "a.bin").read_bytes() == b"new"
+    assert names(tmp_path) == ["a.bin"]
+
+
+def test_folders_on_the_way_are_created(tmp_path):
+    write_text(tmp_path / "a" / "b" / "c.txt", "text")
+    assert (tmp_path / "a" / "b" / "c.txt").read_text() == "text"
+
+
+def test_until_the_block_ends_readers_find_the_old_file(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with whole_file(path) as unfinished:
+        unfinished.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path, error):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(error), whole_file(path) as unfinished:
+        unfinished.write_text("half of the n")
+        raise error
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_an_error_before_anything_is_written_is_the_one_that_is_raised(tmp_path):
+    with pytest.raises(ValueError, match="too early"), whole_file(tmp_path / "a.txt"):
+        raise ValueError("too early")
+    assert names(tmp_path) == []
+
+
+def test_two_may_write_the_same_file_at_once(tmp_path):
+    path = tmp_path / "a.bin"
+    with whole_file(path) as first, whole_file(path) as second:
+        assert first != second
+        first.write_bytes(b"first")
+        second.write_bytes(b"second")
+    assert path.read_bytes() == b"first"  # the block that ends last
+
+    contents = [bytes([number]) * 100_000 for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda content: write_bytes(path, content), contents))
+    assert path.read_bytes() in contents
+    assert names(tmp_path) == ["a.bin"]
+
+
+def test_the_content_is_on_the_disk_before_the_name(tmp_path, monkeypatch):
+    path, synced = tmp_path / "a.txt", []
+    fsync = os.fsync
+
+    def follow(number):
+        synced.append((os.fstat(number).st_size, path.exists()))
+        fsync(number)
+
+    monkeypatch.setattr(os, "fsync", follow)
+    write_text(path, "text")
+    assert synced == [(4, False)]
