@@ -1,7 +1,8 @@
-"""The wheel, installed in a new environment and used in an empty folder, far from any checkout."""
+"""The wheel in a new environment and an empty folder: README.md, command by command and line by line."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from page_commands import commands_of
 
 from clnet.findings.types import read_findings
 from clnet.predict.model_name import weights_digest
@@ -23,15 +25,7 @@ SMALL = {
     "val_interval": "1",
     "warmup_iterations": "2",
 }
-LINES = """
-import clnet
-
-print(clnet.__file__)
-model = clnet.load()
-for breast in model.predict("data/images"):
-    print(breast.laterality, breast.lesions)
-    breast.draw().save("breast.png")
-"""
+SMALL_OPTIONS = [word for key, value in SMALL.items() for word in (f"--{key}", value)]
 pytestmark = pytest.mark.slow
 
 
@@ -78,40 +72,52 @@ def run(wheel, tmp_path_factory):
         return done.stdout
 
     run.folder, run.environment = folder, environment
-    run("clnet", "phantom", "--output", "data", "--pairs", 2, "--workers", 1)
     return run
 
 
-def test_predict_writes_reports_of_a_folder(run):
-    said = run("clnet", "predict", "data/images", "--output", "out", "--workers", 0)
-    assert "2 breasts analysed, 2 of them now" in said
-    assert len(list((run.folder / "out").rglob("*.dcm"))) == 4
-    assert len(list((run.folder / "out").rglob("picture.png"))) == 2
+@pytest.fixture(scope="module")
+def done(run):
+    """The folder, after every command of the page; trainings are made small."""
+    for command, *words in commands_of("README.md"):
+        if command != "pip":
+            run(command, *words, *(SMALL_OPTIONS if "monai.bundle" in words else ()))
+    return run.folder
 
 
-def test_the_lines_of_the_readme(run):
-    file, *breasts = run("python", "-c", LINES).splitlines()
+def test_predict_writes_reports_and_pictures(done):
+    predictions = done / "output" / "predictions"
+    assert len(read_findings(predictions / "findings.json")) == 6
+    assert len(list(predictions.rglob("*.dcm"))) == 12
+    assert len(list(predictions.rglob("picture.png"))) == 6
+
+
+def test_the_lines_of_python_run(done, run):
+    (lines,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    (done / "study_folder").symlink_to(done / "output" / "try" / "images")
+    *breasts, file = run("python", "-c", f"{lines}\nprint(clnet.__file__)").splitlines()
     assert Path(file).is_relative_to(run.environment)
-    assert len(breasts) == 2
+    assert len(breasts) == 6
     assert any("Lesion(score=" in breast for breast in breasts)
-    assert (run.folder / "breast.png").read_bytes().startswith(b"\x89PNG")
+    assert (done / "breast.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_copy_of_the_bundle_trains_evaluates_and_gives_a_model(run):
-    run("clnet", "bundle", "--copy", "mine")
+def test_the_copy_of_the_bundle_is_whole(done):
     for name in ("configs", "models", "docs"):
-        assert sorted(path.name for path in (run.folder / "mine" / name).iterdir()) == sorted(
-            path.name for path in (ROOT / "bundle" / name).iterdir() if path.suffix not in (".ts", ".onnx")
-        )
-    options = [word for key, value in SMALL.items() for word in (f"--{key}", value)]
-    train = "mine/configs/train.yaml"
-    run("python", "-m", "monai.bundle", "run", "training", "--config_file", train, *options)
-    assert json.loads((run.folder / "output/clnet-seed0/run.json").read_text())["status"] == "finished"
-    loaded = "import clnet; print(clnet.load('output/clnet-seed0').name)"
-    assert run("python", "-c", loaded).startswith("clnet clnet-seed0 ")
-    shutil.copy(run.folder / "output/clnet-seed0/model.pt", run.folder / "mine/models/model.pt")
-    files = str([train, "mine/configs/evaluate.yaml"])
-    run("python", "-m", "monai.bundle", "run", "evaluating", "--config_file", files, *options)
-    digest = weights_digest(run.folder / "output/clnet-seed0/model.pt")  # the weights of the copy are used
-    assert read_findings(run.folder / "output/evaluate-clnet/findings.json").model.endswith(digest)
-    assert (run.folder / "output/evaluate-clnet/metrics.json").is_file()
+        expected = {file.name for file in (ROOT / "bundle" / name).iterdir()}
+        assert expected - {"model.ts", "model.onnx"} == {
+            file.name for file in (done / "output" / "mine" / name).iterdir()
+        }
+
+
+def test_the_training_of_the_copy_gives_a_model_to_load_and_to_evaluate(done, run):
+    trained = done / "output" / "clnet-seed0"
+    assert json.loads((trained / "run.json").read_text())["status"] == "finished"
+    name = run("python", "-c", "import clnet; print(clnet.load('output/clnet-seed0').name)").strip()
+    assert name == f"clnet clnet-seed0 {weights_digest(trained / 'model.pt')}"
+    shutil.copy(trained / "model.pt", done / "output" / "mine" / "models")
+    files = str([f"output/mine/configs/{name}.yaml" for name in ("train", "evaluate")])
+    run("python", "-m", "monai.bundle", "run", "evaluating", "--config_file", files, *SMALL_OPTIONS)
+    evaluated = done / "output" / "evaluate-clnet"
+    assert (evaluated / "metrics.json").is_file()
+    # The weights are those of the copy, not those of the installed bundle.
+    assert read_findings(evaluated / "findings.json").model.endswith(weights_digest(trained / "model.pt"))

@@ -14,7 +14,7 @@ from PIL import Image
 
 from clnet.phantom.dataset import PhantomSettings, make_phantom
 
-sys.path.insert(0, str(ROOT / "tests" / "evaluation"))
+sys.path.insert(0, str(ROOT / "scripts"))
 from browser import open_browser
 
 SIZE = (1440, 900)

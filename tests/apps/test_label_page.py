@@ -16,7 +16,7 @@ from selenium.webdriver.support.ui import Select
 from clnet.phantom.dataset import PhantomSettings, make_phantom
 from clnet.phantom.dicom import ImageIdentity, write_dicom
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "evaluation"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 from browser import missing_programs, open_browser
 
 if missing_programs():

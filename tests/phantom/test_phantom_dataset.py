@@ -82,6 +82,7 @@ def test_the_datalist_has_all_sections_and_both_breasts_of_every_patient(phantom
     assert len({pair.patient_id for pair in pairs}) == 6
 
 
+@pytest.mark.slow
 def test_there_are_negatives_and_up_to_three_masses(tmp_path):
     make_phantom(tmp_path, PhantomSettings(pairs=30, seed=1, rows=96, columns=64), workers=1)
     datalist = read_datalist(tmp_path)

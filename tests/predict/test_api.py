@@ -1,6 +1,8 @@
 """The public API as a user types it: `clnet.load`, `model.predict`, and the results of a breast."""
 
 import json
+import re
+import runpy
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -45,12 +47,11 @@ def lesions_of(breasts):
 
 
 def test_the_lines_of_the_readme(phantom, tmp_path, monkeypatch, capsys):
-    shutil.copytree(phantom / "images", tmp_path / "study_folder")
+    (lines,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    (tmp_path / "lines.py").write_text(lines)
+    (tmp_path / "study_folder").symlink_to(phantom / "images")
     monkeypatch.chdir(tmp_path)
-    model = clnet.load()
-    for breast in model.predict("study_folder"):
-        print(breast.laterality, breast.lesions)  # noqa: T201
-        breast.draw().save("breast.png")
+    runpy.run_path("lines.py")
     assert capsys.readouterr().out.count("Lesion(score=") >= 2
     assert (tmp_path / "breast.png").read_bytes().startswith(b"\x89PNG")
 

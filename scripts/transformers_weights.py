@@ -22,6 +22,7 @@ def randomise(module: torch.nn.Module) -> None:
 
 
 def resnet(depths: list[int], bottleneck: bool, channels: int) -> ResNetBackbone:
+    """A ResNet with the maps of its last three stages as outputs."""
     expansion = 4 if bottleneck else 1
     config = ResNetConfig(
         num_channels=channels,

@@ -1,8 +1,10 @@
-"""A small generator of pairs and of findings about them, as a detector of a given skill would have them."""
+"""Random pairs, and random findings about them by a detector of a given skill: for tests and benchmarks."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clnet.data.datalist import Datalist
 from clnet.data.pair import Pair, View
@@ -11,16 +13,17 @@ from clnet.findings.types import Detections, Findings, Link, PairFindings
 SIZE = 1000
 
 
-def random_boxes(rng, count):
+def random_boxes(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
+    """[count, 4] xyxy boxes of 40 to 200 pixels."""
     low = rng.uniform(0, SIZE - 200, (count, 2))
     return np.concatenate([low, low + rng.uniform(40, 200, (count, 2))], 1).astype(np.float32)
 
 
-def random_datalist(pairs, seed=0, missing_views=True):
-    """Two pairs a patient; breasts without lesions, with one and with several; lesions seen in one view."""
+def random_datalist(pairs: int, seed: int = 0, missing_views: bool = True) -> Datalist:
+    """Two pairs per patient; breasts with no, one and several lesions; lesions seen in one view."""
     rng = np.random.default_rng(seed)
 
-    def view(name, lesions):
+    def view(name: str, lesions: Sequence[str]) -> View:
         return View(Path(f"{name}.dcm"), random_boxes(rng, len(lesions)), tuple(lesions), (SIZE, SIZE))
 
     made = []
@@ -46,11 +49,18 @@ def random_datalist(pairs, seed=0, missing_views=True):
     return Datalist("random", {"test": tuple(made)})
 
 
-def random_findings(pairs, skill=1.5, detections=12, links=6, seed=1, model="random"):
+def random_findings(
+    pairs: Sequence[Pair],
+    skill: float = 1.5,
+    detections: int = 12,
+    links: int = 6,
+    seed: int = 1,
+    model: str = "random",
+) -> Findings:
     """Each lesion box has a box near it with a score higher by `skill`, in standard deviations."""
     rng = np.random.default_rng(seed)
 
-    def found(view):
+    def found(view: View) -> Detections:
         jitter = rng.normal(0, 12, view.boxes.shape)
         near = view.boxes + jitter.astype(np.float32)
         near[:, 2:] = np.maximum(near[:, 2:], near[:, :2] + 1)
@@ -59,7 +69,7 @@ def random_findings(pairs, skill=1.5, detections=12, links=6, seed=1, model="ran
         # Rounded, so that scores are often equal.
         return Detections(boxes, np.round(1 / (1 + np.exp(-logits)), 3))
 
-    def linked(pair, views):
+    def linked(pair: Pair, views: Mapping[str, Detections]) -> Iterator[Link]:
         if len(views) < 2:
             return
         ids = [pair.views[name].lesion_ids for name in ("cc", "mlo")]

@@ -4,7 +4,10 @@ from pathlib import Path
 
 from monai.bundle.config_parser import ConfigParser
 
-CONFIGS = Path(__file__).parents[2] / "bundle" / "configs"
+from clnet.losses import CLNetLoss
+from clnet.networks import CLNet
+
+CONFIGS = Path(__file__).parents[1] / "bundle" / "configs"
 
 
 def parse(*names: str, **changes: object) -> ConfigParser:
@@ -20,12 +23,12 @@ def parse(*names: str, **changes: object) -> ConfigParser:
     return parser
 
 
-def build(*names: str, **changes: object):
+def build(*names: str, **changes: object) -> CLNet:
     """The network of these configs, on the CPU, with random weights."""
     return parse(*names, **changes).get_parsed_content("network_def")
 
 
-def build_with_loss(*names: str, **changes: object):
+def build_with_loss(*names: str, **changes: object) -> tuple[CLNet, CLNetLoss]:
     """The network of these configs and the loss that trains it."""
     parser = parse(*names, **changes)
     return parser.get_parsed_content("network_def"), parser.get_parsed_content("loss")

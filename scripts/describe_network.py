@@ -1,29 +1,28 @@
 """Write docs/network.md: what the networks are made of, and how they differ from the paper.
 
-Run ``python -m clnet.networks.describe > docs/network.md``.
+Run ``python scripts/describe_network.py > docs/network.md``.
 """
 
-import inspect
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import torch
+from network_configs import build, parse
 from torch import Tensor, nn
 
-from clnet.networks.backbone import LightBackbone
-from clnet.networks.clnet import PAPER_SETTINGS, CLNet
-from clnet.networks.detector import DecoderLayer, ViewInteractiveDecoder
-from clnet.networks.encoder import DeformableEncoder, EncoderLayer, ImageEncoder
+from clnet.networks import CLNet, ImageEncoder, LesionLinker, LightBackbone, ViewInteractiveDetector
+from clnet.networks.detector import DecoderLayer
+from clnet.networks.encoder import DeformableEncoder, EncoderLayer
 from clnet.networks.feature_levels import ImageFeatures
-from clnet.networks.lesion_linker import LesionLinker, LinkerLayer
+from clnet.networks.lesion_linker import LinkerLayer
 
 OPENED = (
     CLNet,
     ImageEncoder,
     DeformableEncoder,
     EncoderLayer,
-    ViewInteractiveDecoder,
+    ViewInteractiveDetector,
     DecoderLayer,
     LesionLinker,
     LinkerLayer,
@@ -31,22 +30,26 @@ OPENED = (
 )
 """Modules whose parts have rows of their own, with the ResNet."""
 
+SHARED = ("width", "heads", "levels", "points", "ffn", "dropout")
+"""Settings at the top of the config, which several parts refer to."""
+
 WHY_LIGHT = {
-    "backbone": "learns from scratch within minutes on a CPU; no ImageNet weights are needed",
-    "feature_levels": "strides 4, 8 and 16: masses of a small image are small, too",
+    "encoder#backbone": "learns from scratch within minutes on a CPU; no ImageNet weights are needed",
+    "levels": "strides 4, 8 and 16: masses of a small image are small, too",
     "width": "fewer parameters for a small data set",
-    "heads": "16 channels a head",
-    "encoder_layers": "one nearly doubles the time of a training; mammograms gain little (MELBA 2025:009), "
-    "the phantom some points ([evidence](evidence.md#encoder-layers))",
-    "decoder_layers": "cost",
+    "heads": "16 channels per head",
+    "encoder#layers": "one nearly doubles the time of a training; mammograms gain little (MELBA 2025:009), "
+    "the phantom some points ([evidence](evidence/encoder_depth.md))",
+    "detector#layers": "cost",
     "ffn": "twice the width",
     "dropout": "a short training from scratch needs none",
-    "object_queries": "cost; still many times the lesions of a breast",
-    "box_refinement": "boxes settle in fewer steps",
-    "linker_layers": "cost; the paper's own ablation loses 1.0 at R@0.25 with 1 in place of 3. In a first "
+    "detector#object_queries": "cost; still many times the lesions of a breast",
+    "detector#box_refinement": "boxes settle in fewer steps",
+    "matcher#layers": "cost; the paper's own ablation loses 1.0 at R@0.25 with 1 in place of 3. In a first "
     "layer link queries cannot yet tell one another what they have read",
+    "matcher#loss#temperature": "sharper links; see the table below",
 }
-"""Why the light default takes another value than the paper."""
+"""Why `train.yaml` takes another value than the paper."""
 
 CHOICES = [
     (
@@ -60,24 +63,24 @@ CHOICES = [
         "residual, dropout, post-norm, as in the rest of the decoder",
     ),
     ("inter-attention from CC to MLO and back", "one symbol M", "one set of weights for both directions"),
-    ("two sets of object queries", "not said how", "a learned embedding for each view, all else is shared"),
+    ("two sets of object queries", "not said how", "one learned embedding per view, all else is shared"),
     ("position of the dustbin", "not said", "a learned vector of its own"),
     ("heads of the linker", "three FFN layers", "three 3-layer MLPs, as in HOTR; scores begin at 1%"),
     (
         "box refinement of Deformable DETR",
         "not said",
-        "a setting; off in the paper's size, on in the light one",
+        "a setting; off in `paper.yaml`, on in `train.yaml`",
     ),
     (
         "where the linker learns of places",
         "from the queries' learned positions, by which they begin",
-        "the same; with box refinement boxes end elsewhere, and the setting `box_positions` tells it where",
+        "the same, although with box refinement boxes end elsewhere",
     ),
     (
         "temperature of the cross-entropy over similarities",
         "none",
-        "a setting of the loss; its default 1.0 is the paper to the letter, where the right one of 126 "
-        "candidates can have at most 5.6% of the probability",
+        "a setting of the loss; `paper.yaml` takes 1, the paper to the letter, where the right one of 126 "
+        "candidates can have at most 5.6% of the probability; `train.yaml` takes 0.1",
     ),
     ("pair score in the matching cost", "s", "its sigmoid, since the cost takes a power of it"),
     (
@@ -99,7 +102,7 @@ CHOICES = [
     (
         "grey images with ImageNet weights",
         "not said",
-        "`backbone_weights` names the file; its first convolution is summed over colours, which equals "
+        "`--backbone_weights` names the file; its first convolution is summed over colours, which equals "
         "showing the image in all three",
     ),
     ("size of the images, length of the warm-up", "not said", "1024 × 512 and 1,000 steps in `paper.yaml`"),
@@ -115,11 +118,7 @@ CHOICES = [
 
 def page(size: tuple[int, int] = (1024, 512)) -> str:
     """The whole of docs/network.md, for one breast with images of (rows, columns)."""
-    light = {
-        name: parameter.default
-        for name, parameter in inspect.signature(CLNet).parameters.items()
-        if name in PAPER_SETTINGS
-    }
+    paper, light = settings("paper"), settings()
     small = (160, 96)
     return "\n".join(
         [
@@ -128,28 +127,32 @@ def page(size: tuple[int, int] = (1024, 512)) -> str:
             "![Both views pass one backbone; object queries of the two views attend to each other; link "
             "queries point at detections](images/method.png)",
             "",
-            "This page is generated: `python -m clnet.networks.describe > docs/network.md`.",
+            "`CLNet(encoder, detector, matcher)`: three parts, each named by its class in the config. This "
+            "page is generated by `python scripts/describe_network.py > docs/network.md`.",
             "",
             "## The paper's size",
             "",
-            f"`CLNet(**PAPER_SETTINGS)`, {_size(PAPER_SETTINGS)}. Shapes are those of one breast with images "
-            f"of {size[0]} × {size[1]} pixels; its two views pass encoder and decoder as a batch of 2.",
+            f"`paper.yaml`, {_size('paper')}. Shapes are those of one breast with images of {size[0]} × "
+            f"{size[1]} pixels; its two views pass encoder and detector as a batch of 2.",
             "",
-            *layer_table(PAPER_SETTINGS, size),
+            *layer_table(size, "paper"),
             "",
-            "## The light default",
+            "## The small network",
             "",
-            f"`CLNet()`, {_size(light)}, at {small[0]} × {small[1]} pixels.",
+            f"`train.yaml`, {_size()}, at {small[0]} × {small[1]} pixels.",
             "",
-            *layer_table(light, small),
+            *layer_table(small),
             "",
-            "## Every setting, the paper's and the default's",
+            "## Every setting, in the paper and in train.yaml",
             "",
-            "| setting | paper | default | why it differs |",
+            "Set one from the command line by its name: `--width 128`, `--network_def#encoder#layers 1`.",
+            "",
+            "| setting | paper | train.yaml | why it differs |",
             "|---|---|---|---|",
             *(
-                f"| `{name}` | {paper} | {light[name]} | {WHY_LIGHT[name] if paper != light[name] else ''} |"
-                for name, paper in PAPER_SETTINGS.items()
+                f"| `{_option(name)}` | {value} | {light[name]} | "
+                f"{WHY_LIGHT[name] if value != light[name] else ''} |"
+                for name, value in paper.items()
             ),
             "",
             "## Where the paper leaves a choice",
@@ -162,10 +165,31 @@ def page(size: tuple[int, int] = (1024, 512)) -> str:
     )
 
 
-def layer_table(settings: dict[str, Any], size: tuple[int, int]) -> list[str]:
+def settings(*names: str) -> dict[str, Any]:
+    """Every setting of the network that these configs give a value of its own, by its path."""
+    parser = parse(*names)
+    shared = {name: parser[name] for name in SHARED}
+    return {**shared, **dict(_leaves(parser["network_def"]))}
+
+
+def _leaves(config: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in config.items():
+        if name == "backbone":
+            yield f"{path}{name}", value.get("name", value["_target_"].rpartition(".")[2])
+        elif isinstance(value, dict):
+            yield from _leaves(value, f"{path}{name}#")
+        elif not name.startswith("_") and not str(value).startswith("@"):
+            yield f"{path}{name}", value
+
+
+def _option(name: str) -> str:
+    return f"--{name}" if name in SHARED else f"--network_def#{name}"
+
+
+def layer_table(size: tuple[int, int], *names: str) -> list[str]:
     """Rows of a Markdown table: part, module, output shape and parameters, in the order of the names."""
     with torch.device("meta"):  # shapes without numbers: nothing is computed
-        network = CLNet(**settings).eval()
+        network = build(*names).eval()
         shapes: dict[nn.Module, str] = {}
         for module in network.modules():
             module.register_forward_hook(lambda of, _, output: shapes.update({of: _shape(output)}))
@@ -214,9 +238,9 @@ def _shape(output: Any) -> str:
     return ", ".join(_shape(value) for value in output if value is not None)
 
 
-def _size(settings: dict[str, Any]) -> str:
+def _size(*names: str) -> str:
     with torch.device("meta"):
-        parameters = sum(parameter.numel() for parameter in CLNet(**settings).parameters())
+        parameters = sum(parameter.numel() for parameter in build(*names).parameters())
     return f"{parameters / 1e6:.2f} million parameters"
 
 
