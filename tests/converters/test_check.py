@@ -77,7 +77,7 @@ def test_every_problem_is_named_with_its_place(folder, change, problem, capsys):
 def test_a_patient_in_two_sections_is_an_error(folder, capsys):
     changed(folder, lambda d: d["test"][0].update(patient_id="1"))
     assert main(["check", str(folder)]) == 2
-    assert "stands in training and in test" in capsys.readouterr().err
+    assert "is in training and in test" in capsys.readouterr().err
 
 
 def test_an_image_whose_pixels_are_cut_off_is_named_if_it_is_drawn(folder, capsys):
