@@ -82,6 +82,8 @@ def _find(key: str, config: Any) -> Any:
         if not isinstance(config, Mapping):
             return None
         if part not in config:
+            if part in ConfigComponent.non_arg_keys:
+                return None
             arguments = _arguments(config)
             if part not in arguments and None not in arguments:
                 raise ConfigError(f"--{key}: {_unknown(part, found, [*config, *arguments])}")
@@ -119,7 +121,7 @@ def _arguments(config: Mapping[str, Any]) -> dict[str | None, Any]:
         parameters = inspect.signature(target).parameters.values()
     except ValueError:  # written in C
         return {None: None}
-    names: dict[str | None, Any] = dict.fromkeys(ConfigComponent.non_arg_keys)
+    names: dict[str | None, Any] = {}
     for parameter in parameters:
         any_keyword = parameter.kind is inspect.Parameter.VAR_KEYWORD
         names[None if any_keyword else parameter.name] = parameter.default
