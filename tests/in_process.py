@@ -47,6 +47,13 @@ def run_module(module, *words, folder):
     return subprocess.CompletedProcess([module, *words], status, said.getvalue(), errors.getvalue())
 
 
+def instead_of_subprocess(command, *, cwd, stdout, **_):
+    """What `subprocess.run` does for a script that runs `python -m …` and keeps its output in a file."""
+    done = run_module(*command[command.index("-m") + 1 :], folder=cwd)
+    stdout.write(done.stdout + done.stderr)
+    return done
+
+
 @contextmanager
 def like_a_new_process(folder, words=()):
     """Another folder, command line and environment; what a run changes in the process is put back."""
