@@ -1,7 +1,7 @@
-"""The paper's tables on the phantom, and ours: trains, evaluates, and writes docs/evidence.md.
+"""Train and evaluate the paper's tables and ours on the phantom, and write docs/evidence.md.
 
-Finished runs are kept in docs/evidence/runs and not repeated; a run that was cut off goes on from its last
-checkpoint. Whatever stands behind -- goes to every command of the bundle.
+Finished runs are kept in docs/evidence/runs and not repeated; an interrupted run resumes from its last
+checkpoint. Options after -- are passed to every command of the bundle.
 """
 
 import argparse
@@ -31,18 +31,27 @@ HEADLINE = "recall_iou0.5_fpi0.25"
 
 
 def options_of(words: Sequence[str]) -> argparse.Namespace:
-    """What the command line asks for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--seeds", type=int, default=2, help="of components and match learning (2)")
-    parser.add_argument("--other-seeds", type=int, default=1, help="of the other tables (1)")
-    parser.add_argument("--budget", type=int, default=12, metavar="EPOCHS", help="of each training (12)")
-    parser.add_argument("--only", nargs="+", choices=list(TABLES), metavar="TABLE", help=", ".join(TABLES))
-    parser.add_argument("--jobs", type=int, default=2, help="runs at a time, one thread each (2)")
-    parser.add_argument("--output", type=Path, default=ROOT / "output" / "ablation", help="output/ablation")
-    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where the page is written (docs)")
-    parser.add_argument("--pairs", type=int, default=3000, help="of the phantom (3000)")
-    parser.add_argument("--resamples", type=int, default=2000, help="of the bootstrap (2000)")
-    parser.add_argument("--page", action="store_true", help="write the page of what is there; train nothing")
+    parser.add_argument("--seeds", type=int, default=2, help="seeds of components and match learning (2)")
+    parser.add_argument("--other-seeds", type=int, default=1, help="seeds of the other tables (1)")
+    parser.add_argument(
+        "--budget", type=int, default=12, metavar="EPOCHS", help="epochs of each training (12)"
+    )
+    parser.add_argument(
+        "--only", nargs="+", choices=list(TABLES), metavar="TABLE", help=f"tables to run: {', '.join(TABLES)}"
+    )
+    parser.add_argument("--jobs", type=int, default=2, help="parallel runs, one thread each (2)")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=ROOT / "output" / "ablation",
+        help="folder of the runs (output/ablation)",
+    )
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of the pages (docs)")
+    parser.add_argument("--pairs", type=int, default=3000, help="pairs of the phantom (3000)")
+    parser.add_argument("--resamples", type=int, default=2000, help="bootstrap resamples (2000)")
+    parser.add_argument("--page", action="store_true", help="only write the pages, from the kept runs")
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
     options = parser.parse_args(words)
     options.output, options.docs = options.output.absolute(), options.docs.absolute()
@@ -50,24 +59,21 @@ def options_of(words: Sequence[str]) -> argparse.Namespace:
 
 
 def wanted(options: argparse.Namespace) -> Iterator[tuple[str, int]]:
-    """Settings and seeds in the order in which they are run, each once; the main tables first.
-
-    What is only evaluated has as many seeds as what it evaluates.
-    """
+    """Settings and seeds in the order in which they are run, each once; the main tables first."""
     tables = [TABLES[name] for name in options.only or TABLES]
     seen = set()
     for many in (True, False):
         for seed in range(max(options.seeds, options.other_seeds)):
             for row in [row for table in tables if table.many_seeds == many for row in table.rows]:
-                several = many or SETTINGS[row.setting].trained_as
                 run = (row.setting, seed)
-                if run not in seen and seed < (options.seeds if several else options.other_seeds):
+                is_wanted = seed < (options.seeds if many else options.other_seeds)
+                if is_wanted and run not in seen and not SETTINGS[row.setting].removed:
                     seen.add(run)
                     yield run
 
 
 def parent_run(output: Path, name: str) -> str:
-    """The MLflow run that all others are listed under: the one of this folder, or a new one."""
+    """The id of the parent run in MLflow: the one of this folder, or a new one."""
     store, file = MlflowStore(output), output / "mlflow_parent_run"
     known = file.read_text().strip() if file.exists() else ""
     run = MlflowRun.find(store.client(), known) if known else None
@@ -78,7 +84,7 @@ def parent_run(output: Path, name: str) -> str:
 
 
 def one(plan: Plan, call: Any, runs_folder: Path) -> dict[str, Any]:
-    """Do all of a run, keep its result, and give it."""
+    """Train, evaluate and keep one run; returns what is kept."""
     train(plan, call)
     content = result(plan, evaluate(plan, call))
     write_run(content, runs_folder, str(plan))
@@ -86,27 +92,22 @@ def one(plan: Plan, call: Any, runs_folder: Path) -> dict[str, Any]:
 
 
 def say(words: str) -> None:
-    """A line of progress."""
+    """Print a line of progress."""
     print(f"{time.strftime('%H:%M:%S')}  {words}", flush=True)
 
 
 def run_all(plans: Sequence[Plan], jobs: int, runs_folder: Path, held: int) -> list[str]:
-    """Run what is wanted, some at a time; gives what failed.
-
-    A row that takes the weights of another waits until that is trained.
-    """
+    """Run the plans, some in parallel; returns what failed."""
     call, stop = shell(ENVIRONMENT, (held,))
     failed, done, began = [], 0, time.monotonic()
     waiting, running = list(plans), dict[Future[dict[str, Any]], Plan]()
     pool = ThreadPoolExecutor(jobs)
     try:
         while waiting or running:
-            for plan in list(waiting):
-                busy = {other.folder for other in running.values()}
-                if len(running) < jobs and plan.folder not in busy:
-                    waiting.remove(plan)
-                    running[pool.submit(one, plan, call, runs_folder)] = plan
-                    say(f"begun     {plan}")
+            while waiting and len(running) < jobs:
+                plan = waiting.pop(0)
+                running[pool.submit(one, plan, call, runs_folder)] = plan
+                say(f"started   {plan}")
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 plan, done = running.pop(future), done + 1
                 left = (time.monotonic() - began) / done * (len(plans) - done)
@@ -132,14 +133,14 @@ def run_all(plans: Sequence[Plan], jobs: int, runs_folder: Path, held: int) -> l
 
 
 def train_missing(options: argparse.Namespace, runs_folder: Path) -> list[str]:
-    """Run whatever is not kept yet; gives what failed."""
+    """Run whatever is not kept yet; returns what failed."""
     options.output.mkdir(parents=True, exist_ok=True)
-    # Commands that outlive this process hold the lock, too: two must not write to one run.
+    # Commands that outlive this process also hold the lock: two must not write to one run.
     lock = (options.output / "lock").open("w")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        sys.exit(f"ablation: another one is at work in {options.output}; wait for it, or end it")
+        sys.exit(f"ablation: another one is running in {options.output}; wait for it or stop it")
     names = list(wanted(options))
     folders = make_data(options.output, options.pairs, {SETTINGS[name].data for name, _ in names})
     fingerprints = {name: data_fingerprint(folder) for name, folder in folders.items()}
@@ -164,7 +165,7 @@ def train_missing(options: argparse.Namespace, runs_folder: Path) -> list[str]:
 
 
 def main(words: Sequence[str]) -> None:
-    """Train what is missing, then write the page."""
+    """Train what is missing, then write the pages."""
     options = options_of(words)
     runs_folder = options.docs / "evidence" / "runs"
     failed = [] if options.page else train_missing(options, runs_folder)
@@ -175,9 +176,9 @@ def main(words: Sequence[str]) -> None:
     page.write(Numbers(runs, options.resamples), options.budget, command, options.docs)
     say(f"written   {options.docs / 'evidence.md'}, of {len(runs)} runs")
     if failed:
-        sys.exit("ablation: not finished:\n" + "\n".join(failed))
+        sys.exit("ablation: failed:\n" + "\n".join(failed))
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ablation: ended; the same command goes on"))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ablation: stopped; the same command resumes"))
     main(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""What may go wrong with pairs, made on purpose and by degrees.
+"""Disturbances of pairs, in degrees.
 
 Each function takes the pairs of a section, how much to disturb them and a folder for changed images. It gives
 pairs that stand for the same breasts: what a system would be handed, with boxes where its masses are.
@@ -25,9 +25,9 @@ MIN_VISIBLE = 0.5  # of a box, for the mass to count in an image that was cut
 
 
 def wrong_partner(pairs: Pairs, share: float, folder: Path) -> list[Pair]:
-    """Give a share of the breasts the MLO view of another patient's, of the same side.
+    """A share of the breasts gets the MLO view of another patient, of the same side.
 
-    Every image is still there once; what is in it has no counterpart in its new partner.
+    Every image still appears once; its lesions have no counterpart in the new partner.
     """
     changed = list(pairs)
     for side in ("L", "R"):
@@ -44,7 +44,7 @@ def wrong_partner(pairs: Pairs, share: float, folder: Path) -> list[Pair]:
 
 
 def missing_view(pairs: Pairs, share: float, folder: Path) -> list[Pair]:
-    """Take one view from a share of the breasts, CC from every other of them and MLO from the rest."""
+    """A share of the breasts loses one view: alternately CC and MLO."""
     changed = list(pairs)
     for number, index in enumerate(_chosen(pairs, share)):
         if len(pairs[index].views) == 2:
@@ -53,7 +53,7 @@ def missing_view(pairs: Pairs, share: float, folder: Path) -> list[Pair]:
 
 
 def noise(pairs: Pairs, deviation: float, folder: Path) -> list[Pair]:
-    """Add white noise to every pixel; its standard deviation is a share of the range of grey values."""
+    """White noise is added to every pixel; its standard deviation is a share of the range of grey values."""
     rng = np.random.default_rng(SEED)
 
     def add(pixels: Pixels, top: int) -> Pixels:
@@ -64,7 +64,7 @@ def noise(pairs: Pairs, deviation: float, folder: Path) -> list[Pair]:
 
 
 def contrast(pairs: Pairs, gamma: float, folder: Path) -> list[Pair]:
-    """Show the images by another curve, ``x ** gamma``: below 1 flattens dense tissue, above 1 fat."""
+    """The images get another tone curve, ``x ** gamma``: below 1 flattens dense tissue, above 1 fat."""
 
     def bend(pixels: Pixels, top: int) -> Pixels:
         return ((pixels / top) ** gamma * top).round().astype(pixels.dtype)
@@ -73,7 +73,7 @@ def contrast(pairs: Pairs, gamma: float, folder: Path) -> list[Pair]:
 
 
 def shifted_crop(pairs: Pairs, part: float, folder: Path) -> list[Pair]:
-    """Cut a part of the MLO image's columns off at the chest wall, so that depths no longer agree."""
+    """A part of the MLO image's columns is cut off at the chest wall, so that depths no longer agree."""
     return [
         replace(pair, mlo=_cut(pair.views["mlo"], part, folder), links={}) if "mlo" in pair.views else pair
         for pair in pairs
@@ -99,7 +99,7 @@ class Disturbance:
 
 DISTURBANCES = {
     "wrong_partner": Disturbance(
-        "wrong partner", "share of breasts with a stranger's MLO", (0, 1, 0.5, 0.25, 0.75), wrong_partner
+        "wrong partner", "share of breasts with another patient's MLO", (0, 1, 0.5, 0.25, 0.75), wrong_partner
     ),
     "missing_view": Disturbance(
         "a view is missing", "share of breasts with one view", (0, 1, 0.5, 0.25, 0.75), missing_view

@@ -78,7 +78,7 @@ def _about_links(links: dict[str, Any]) -> str:
     return (
         f"Links of the shipped model: precision {percent(every['precision'])}, recall "
         f"{percent(every['recall'])}; of the masses that are found in both views, "
-        f"{percent(every['accuracy'])} are linked rightly, in breasts with several masses "
+        f"{percent(every['accuracy'])} are linked correctly, in breasts with several masses "
         f"{percent(several['accuracy'])}."
     )
 

@@ -1,4 +1,4 @@
-"""Finished runs, kept as small files in docs/evidence/runs: who has them need not train again."""
+"""Finished runs, kept as small files in docs/evidence/runs, so that nobody has to train them again."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -13,14 +13,14 @@ from clnet.files import write_text
 
 
 class KeptRun:
-    """A finished run, as its file has it."""
+    """A finished run, as in its file."""
 
     def __init__(self, content: Mapping[str, Any]) -> None:
         self.content = content
 
     @cached_property
     def outcomes(self) -> dict[str, Outcome]:
-        """By section."""
+        """The outcome on each section."""
         return {name: unpack(section["outcome"]) for name, section in self.content["sections"].items()}
 
 
@@ -30,7 +30,7 @@ def write_run(content: Mapping[str, Any], folder: Path, name: str) -> None:
 
 
 def read_runs(folder: Path, epochs: int) -> dict[tuple[str, int], KeptRun]:
-    """The runs of a folder that were trained for so many epochs, by setting and seed."""
+    """The runs of a folder that were trained for this many epochs, by setting and seed."""
     runs = (KeptRun(json.loads(path.read_text(encoding="utf-8"))) for path in sorted(folder.glob("*.json")))
     return {
         (run.content["setting"], run.content["seed"]): run for run in runs if run.content["epochs"] == epochs
@@ -38,7 +38,7 @@ def read_runs(folder: Path, epochs: int) -> dict[tuple[str, int], KeptRun]:
 
 
 def differences(kept: Mapping[str, Any], plan: Plan, fingerprint: str) -> Iterator[str]:
-    """In what a kept run is not the one that is wanted; nothing if it is."""
+    """How a kept run differs from the planned one; nothing if it does not."""
     if kept["data_fingerprint"] != fingerprint:
-        yield "other data"
+        yield "different data"
     yield from changes(kept["settings"], plan.settings())

@@ -1,4 +1,4 @@
-"""One run of the ablation: trained and evaluated by the bundle, each step once; what was cut off goes on."""
+"""One run of the ablation: trained and evaluated by the bundle; an interrupted run is resumed."""
 
 import os
 import re
@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -32,31 +32,31 @@ from clnet.runs.record import read_run
 ROOT = Path(__file__).parents[2]
 SECTIONS = ("validation", "test")
 EXPERIMENT = "clnet-ablation"
-# What an outcome depends on, beside data and code; all else in the config is wiring and places.
+# What an outcome depends on, besides data and code; everything else in the config is wiring and paths.
 DECIDES = (
     *("seed", "size", "batch_size", "max_epochs", "val_interval", "learning_rate", "warmup_iterations"),
-    *("linker_factor", "gradient_clip", "preprocessing", "random_transforms", "finish", "network_def"),
+    *("matcher_factor", "gradient_clip", "preprocessing", "random_transforms", "finish", "network_def"),
     *("loss", "optimizer", "schedule"),
 )
 Call = Callable[[list[str], Path], None]
-"""Runs a command with a file for what it says."""
+"""Runs a command and appends its output to a file."""
 
 
 class RunError(Exception):
-    """A command of a run ended with an error; the message is the last that it said."""
+    """A command of a run failed; the message is the last line of its output."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A run that is wanted.
+    """A run to make.
 
     Attributes:
-        name: of the setting.
-        seed, epochs: of the training.
+        name: the setting.
+        seed, epochs: the seed and length of the training.
         output: the folder of all runs, absolute.
         data: the folder of its data set.
-        words: more words for every command of the bundle.
-        parent_run: in MLflow.
+        words: further options of every command of the bundle.
+        parent_run: the id of the parent run in MLflow.
     """
 
     name: str
@@ -72,18 +72,13 @@ class Plan:
 
     @property
     def setting(self) -> Setting:
-        """What is trained."""
+        """The setting."""
         return SETTINGS[self.name]
 
     @property
-    def trained(self) -> "Plan":
-        """The run whose weights this one takes: itself, most of the time."""
-        return replace(self, name=self.setting.trained_as) if self.setting.trained_as else self
-
-    @property
     def folder(self) -> Path:
-        """Of the training."""
-        return self.output / str(self.trained)
+        """The folder of the training."""
+        return self.output / str(self)
 
     def training(self, resume: bool = False) -> list[str]:
         """The words of the bundle's command that trains."""
@@ -100,7 +95,6 @@ class Plan:
                 "weights": str(self.folder / BEST),
                 "attention": "False",
                 "report": "False",
-                **self.setting.evaluating,
             },
         )
 
@@ -109,7 +103,7 @@ class Plan:
         return self.output / f"{self}-{section}"
 
     def _command(self, run_id: str, configs: tuple[str, ...], options: Mapping[str, str]) -> list[str]:
-        files = [f"bundle/configs/{name}.yaml" for name in ("train", *self.trained.setting.configs, *configs)]
+        files = [f"bundle/configs/{name}.yaml" for name in ("train", *self.setting.configs, *configs)]
         options = {
             "output_dir": str(self.output),
             "dataset_dir": str(self.data),
@@ -117,7 +111,7 @@ class Plan:
             "seed": str(self.seed),
             "max_epochs": str(self.epochs),
             **({"parent_run": self.parent_run} if self.parent_run else {}),
-            **self.trained.setting.overrides,
+            **self.setting.overrides,
             **options,
         }
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
@@ -125,10 +119,7 @@ class Plan:
 
     def settings(self) -> dict[str, str]:
         """Every value of the config that the outcome depends on, flat."""
-        return {
-            **deciding(run_config(self.training())),
-            **flatten({"evaluating": dict(self.setting.evaluating)}),
-        }
+        return deciding(run_config(self.training()))
 
 
 def deciding(config: Mapping[str, Any]) -> dict[str, str]:
@@ -137,23 +128,24 @@ def deciding(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """In what settings differ.
+    """How settings differ.
 
-    Those that only one side knows do not count: what was added to the config since is taken to be what it was
-    before there was a word for it.
+    Settings that only one side has do not count: one that was added to the config since is assumed to have
+    had its present value all along. Names of classes and expressions do not count either, since code may be
+    renamed.
     """
     return [
         f"{name} was {before[name]}, is {value}"
         for name, value in now.items()
-        if before.get(name, value) != value
+        if before.get(name, value) != value and not (name.endswith("_target_") or value.startswith("$"))
     ]
 
 
 def shell(environment: Mapping[str, str], held: tuple[int, ...] = ()) -> tuple[Call, Callable[[], None]]:
-    """What runs commands, one thread each, and what ends those that are running.
+    """A function that runs a command, and one that ends those still running.
 
     Args:
-        environment: of the commands.
+        environment: environment variables of the commands.
         held: file descriptors that they keep open.
     """
     running: set[subprocess.Popen[bytes]] = set()
@@ -174,7 +166,7 @@ def shell(environment: Mapping[str, str], held: tuple[int, ...] = ()) -> tuple[C
             finally:
                 running.discard(process)
         if code:
-            raise RunError(f"{last_line(log)} (all of it: {log})")
+            raise RunError(f"{last_line(log)} (log: {log})")
 
     def stop() -> None:
         for process in list(running):
@@ -184,13 +176,13 @@ def shell(environment: Mapping[str, str], held: tuple[int, ...] = ()) -> tuple[C
 
 
 def last_line(log: Path) -> str:
-    """The last that a command said."""
+    """The last line of a command's output."""
     lines = [line for line in re.split(r"[\r\n]", log.read_text(errors="replace")) if line.strip()]
-    return lines[-1].strip() if lines else "it said nothing"
+    return lines[-1].strip() if lines else "no output"
 
 
 def train(plan: Plan, call: Call) -> None:
-    """Train, or go on with a training that was cut off; nothing if it is finished."""
+    """Train, or resume an interrupted training; does nothing if it is finished."""
     folder, run = plan.folder, read_run(plan.folder)
     same = (
         not changes(deciding(run.get("config", {})), deciding(run_config(plan.training())))
@@ -199,13 +191,13 @@ def train(plan: Plan, call: Call) -> None:
     )
     if same and run["status"] == "finished":
         return
-    if folder.exists() and not same:  # cut off before its first checkpoint, or by other settings
+    if folder.exists() and not same:  # interrupted before its first checkpoint, or with other settings
         shutil.rmtree(folder)
     call(plan.training(resume=same), plan.output / f"{folder.name}.log")
 
 
 def evaluate(plan: Plan, call: Call) -> dict[str, float]:
-    """Evaluate on both sections, and tell the seconds that each took; 0 if it was done before."""
+    """Evaluate on both sections; returns the seconds that each took, 0 if it was done before."""
     seconds = {}
     for section in SECTIONS:
         folder, began = plan.evaluated(section), time.monotonic()
@@ -218,7 +210,7 @@ def evaluate(plan: Plan, call: Call) -> dict[str, float]:
 
 
 def result(plan: Plan, evaluation_seconds: Mapping[str, float]) -> dict[str, Any]:
-    """All that is kept of a finished run: facts, headline numbers, and outcomes to compute tables from."""
+    """What is kept of a finished run: provenance, headline numbers, and outcomes to compute tables from."""
     trained = read_run(plan.folder)
     sections = {}
     datalist = read_datalist(plan.data)
@@ -251,7 +243,7 @@ def result(plan: Plan, evaluation_seconds: Mapping[str, float]) -> dict[str, Any
 
 
 def training_seconds(folder: Path) -> float:
-    """From each start of a training to the last that it recorded, summed; validation and all."""
+    """The time from each start of a training to its last record, summed; validation included."""
     run = read_run(folder)
     ended = {"time": datetime.fromisoformat(run["ended"]).timestamp()}
     return sum(
@@ -261,7 +253,7 @@ def training_seconds(folder: Path) -> float:
 
 
 def training_cpu_seconds(folder: Path) -> float | None:
-    """Of all starts of a training; None if a record of before does not tell."""
+    """The CPU time of all starts of a training; None if an older record lacks it."""
     total = 0.0
     for _, lines in lines_by_start(read_run(folder), read_epochs(folder)):
         if any("cpu_seconds" not in line for line in lines):
@@ -273,7 +265,7 @@ def training_cpu_seconds(folder: Path) -> float | None:
 def lines_by_start(
     run: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[float, list[Mapping[str, Any]]]]:
-    """The time of each start of a training, and the lines of its record that were written from there on."""
+    """The time of each start of a training, and the lines of its record written after it."""
     starts = [datetime.fromisoformat(start["time"]).timestamp() for start in run["starts"]]
     for start, until in zip(starts, [*starts[1:], float("inf")], strict=True):
         yield start, [line for line in lines if start <= line["time"] < until]

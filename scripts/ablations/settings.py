@@ -1,4 +1,4 @@
-"""What is trained: each setting is a few words on top of the bundle's train.yaml.
+"""What is trained: each setting is a few overrides of the bundle's train.yaml.
 
 Names are those of rows in `tables`, of runs in MLflow, and of files in docs/evidence/runs.
 """
@@ -6,35 +6,31 @@ Names are those of rows in `tables`, of runs in MLflow, and of files in docs/evi
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-LINK = "loss#loss#link#"
-
 
 @dataclass(frozen=True)
 class Setting:
-    """A way to train and evaluate.
+    """A variant to train and evaluate.
 
     Attributes:
-        configs: files of bundle/configs that go on top of train.yaml.
-        overrides: of values in these.
+        configs: files of bundle/configs on top of train.yaml.
+        overrides: values that replace those of the configs.
         data: a name in `data.MAKERS`.
-        trained_as: another setting whose weights are taken; None for own ones.
-        evaluating: overrides in the evaluation alone.
+        removed: the code no longer has it; its kept runs stay in the tables.
+        trained: whether its runs were trained, not only evaluated with the weights of others.
     """
 
     configs: tuple[str, ...] = ()
     overrides: Mapping[str, str] = field(default_factory=dict)
     data: str = "phantom"
-    trained_as: str | None = None
-    evaluating: Mapping[str, str] = field(default_factory=dict)
+    removed: bool = False
+    trained: bool = True
 
 
-def _links(**values: str) -> Setting:
-    return Setting(overrides={LINK + name: value for name, value in values.items()})
-
-
-def _network(config: str = "", **values: str) -> Setting:
-    configs = (config,) if config else ()
-    return Setting(configs, {f"network_def#{name}": value for name, value in values.items()})
+def _network(*configs: str, **values: str) -> Setting:
+    """The configs with other values in the network: ``matcher__layers`` is ``network_def#matcher#layers``."""
+    return Setting(
+        configs, {f"network_def#{name.replace('__', '#')}": value for name, value in values.items()}
+    )
 
 
 SETTINGS: dict[str, Setting] = {
@@ -44,35 +40,31 @@ SETTINGS: dict[str, Setting] = {
     "linker_only": Setting(("linker_only",)),
     "pair_verification": Setting(("pair_verification",)),
     "paired_query": Setting(("paired_query",)),
-    "paired_query_unrefined": _network("paired_query", box_refinement="False"),
-    "add_0.25": _links(cost_method="add", cost_alpha="0.25"),
-    "add_0.5": _links(cost_method="add", cost_alpha="0.5"),
-    "add_0.75": _links(cost_method="add", cost_alpha="0.75"),
-    "mul_0.25": _links(cost_alpha="0.25"),
-    "mul_0.75": _links(cost_alpha="0.75"),
-    "linker_layers_2": _network(linker_layers="2"),
-    "linker_layers_3": _network(linker_layers="3"),
-    "linker_layers_4": _network(linker_layers="4"),
-    "linker_layers_5": _network(linker_layers="5"),
-    "temperature_1": _links(temperature="1.0"),
-    "no_auxiliary_3": Setting(overrides={"network_def#linker_layers": "3", LINK + "auxiliary": "False"}),
-    "encoder_1": _network(encoder_layers="1"),
-    "encoder_2": _network(encoder_layers="2"),
+    "paired_query_unrefined": _network("paired_query", detector__box_refinement="False"),
+    "add_0.25": _network(matcher__loss__cost_method="add", matcher__loss__cost_alpha="0.25"),
+    "add_0.5": _network(matcher__loss__cost_method="add", matcher__loss__cost_alpha="0.5"),
+    "add_0.75": _network(matcher__loss__cost_method="add", matcher__loss__cost_alpha="0.75"),
+    "mul_0.25": _network(matcher__loss__cost_alpha="0.25"),
+    "mul_0.75": _network(matcher__loss__cost_alpha="0.75"),
+    "linker_layers_2": _network(matcher__layers="2"),
+    "linker_layers_3": _network(matcher__layers="3"),
+    "linker_layers_4": _network(matcher__layers="4"),
+    "linker_layers_5": _network(matcher__layers="5"),
+    "temperature_1": _network(matcher__loss__temperature="1.0"),
+    "no_auxiliary_3": _network(matcher__layers="3", matcher__loss__auxiliary="False"),
+    "encoder_1": _network(encoder__layers="1"),
+    "encoder_2": _network(encoder__layers="2"),
     "cc_alone": Setting(("deformable_detr",), data="cc"),
     "mlo_alone": Setting(("deformable_detr",), data="mlo"),
-    "similarity_weight_0.5": _links(similarity_weight="0.5"),
-    "similarity_weight_1": _links(similarity_weight="1.0"),
-    "linker_factor_1": Setting(overrides={"linker_factor": "1.0"}),
-    "queries_40": _network(object_queries="40"),
-    "vild_queries_40": _network("vild", object_queries="40"),
-    "box_positions": _network(box_positions="True"),
-    "vild_box_positions": _network("vild", box_positions="True"),
+    "similarity_weight_0.5": _network(matcher__loss__similarity_weight="0.5"),
+    "similarity_weight_1": _network(matcher__loss__similarity_weight="1.0"),
+    "linker_factor_1": Setting(overrides={"matcher_factor": "1.0"}),
+    "queries_40": _network(detector__object_queries="40"),
+    "vild_queries_40": _network("vild", detector__object_queries="40"),
+    "box_positions": Setting(removed=True),
+    "vild_box_positions": Setting(removed=True),
     "half_data": Setting(data="half"),
     "vild_half_data": Setting(("vild",), data="half"),
-    "pair_score_0.25": Setting(
-        trained_as="clnet", evaluating={"validate#postprocessing#pair_score_weight": "0.25"}
-    ),
-    "pair_score_0.5": Setting(
-        trained_as="clnet", evaluating={"validate#postprocessing#pair_score_weight": "0.5"}
-    ),
+    "pair_score_0.25": Setting(removed=True, trained=False),
+    "pair_score_0.5": Setting(removed=True, trained=False),
 }

@@ -174,7 +174,7 @@ def hours(runs: Sequence[Content]) -> str:
 
 def is_trained(run: Content) -> bool:
     """Whether a run is more than an evaluation of another run's weights."""
-    return SETTINGS[run["setting"]].trained_as is None
+    return SETTINGS[run["setting"]].trained
 
 
 def _seconds(run: Content) -> float:

@@ -180,7 +180,7 @@ TABLES: dict[str, Table] = {
         "Box positions",
         "Beyond the paper. There, object queries know from their learned positions where they started; "
         "refined boxes end elsewhere. With box positions, the queries and the linker know where the boxes "
-        "are. "
+        "are. The code no longer has them; these are the runs that led to that. "
         "Measured on the validation section, on which settings are chosen.",
         ("method", "box positions"),
         (
@@ -198,7 +198,7 @@ TABLES: dict[str, Table] = {
         "Settings that the paper fixes or does not mention, measured on the validation section, on which "
         "settings are chosen; CL-Net is compared with VILD under the same conditions. The last two rows are "
         "not trained: they are CL-Net with scores refined by pair scores at inference, "
-        "`score^(1−w) · pair score^w`.",
+        "`score^(1−w) · pair score^w`, which the code no longer offers.",
         ("setting",),
         (
             Row(("CL-Net, unchanged",), "clnet"),

@@ -199,7 +199,7 @@ FINDINGS: dict[str, str] = {
     "box_positions": "They help CL-Net at R@0.5, by 2.1 points; at R@0.25 neither method gains more than "
     "the interval, VILD 7 points with one seed and nothing with the other. With them the linker adds 4.1 "
     "points, no less than without: the linker does not make up for queries that do not know where their "
-    "boxes are. Links do not get better beyond the interval. Box positions are off, as in the paper.",
+    "boxes are. Links do not get better beyond the interval.",
     "linker_settings": "The linker adds 3.2 points to VILD in `train.yaml`, 0.8 to 6.3 by seed, and 4.7 "
     "with 40 object queries per view. With temperature 1 it adds nothing. With half of the training pairs, "
     "which at the same number of epochs is also half of the steps, both lose more than 20 points, and the "
@@ -209,7 +209,7 @@ FINDINGS: dict[str, str] = {
     "views are linked correctly. Three linker layers are below one with this seed, by 6.1; on the test "
     "section it is 2.2, within the interval.\n\n"
     "Refining scores by pair scores does not pay: R@0.25 falls by 3 to 4 points and R@0.5 by 6 to 9, so it "
-    "is off (`pair_score_weight` is 0).\n\n"
+    "was removed.\n\n"
     "No setting was changed because of this table: most rows have one seed, and seeds of CL-Net are 7 "
     "points apart. Of the linker's own settings, temperature is the only one whose effect three seeds "
     "confirm.",

@@ -1,4 +1,4 @@
-"""The core of deformable attention: the fused operator against grid_sample, in the paper's encoder."""
+"""Deformable attention in the paper's encoder: the fused operator against grid_sample."""
 
 from typing import Any
 

@@ -1,20 +1,24 @@
-"""Time what is compared in turn, so that whatever else the machine does hits all sides."""
+"""Time functions in turn, so that other work on the machine affects all of them alike."""
 
 import multiprocessing
+import os
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 Function = Callable[[], Any]
 Times = dict[str, dict[str, float]]
 ROUNDS = {"512x256": 7, "1024x512": 3}
-"""Of whole networks, by the size of the image; the large ones take minutes a round."""
+"""Rounds for whole networks, by the size of the image; large ones take minutes per round."""
 
 
 def take_turns(work: Mapping[str, Function], rounds: int) -> Times:
-    """Median seconds of CPU and of wall clock of each function, after one call that is not counted."""
+    """Median CPU and wall seconds of each function, after one call that is not counted."""
     for function in work.values():
         function()
     return _medians(
@@ -23,9 +27,9 @@ def take_turns(work: Mapping[str, Function], rounds: int) -> Times:
 
 
 def take_turns_apart(makers: Mapping[str, Callable[[], Function]], rounds: int) -> Times:
-    """`take_turns` of functions that are made and called in a process each.
+    """`take_turns` with each function made and called in its own process.
 
-    So the memory that one function frees does not serve the next of another.
+    So memory that one function frees is not reused by another.
     """
     spawn = multiprocessing.get_context("spawn")
     pipes, processes = {}, []
@@ -45,14 +49,27 @@ def take_turns_apart(makers: Mapping[str, Callable[[], Function]], rounds: int) 
 
 
 def timed(function: Function) -> tuple[float, float]:
-    """Seconds of CPU and of wall clock of one call."""
+    """CPU and wall seconds of one call."""
     start = time.process_time(), time.perf_counter()
     function()
     return time.process_time() - start[0], time.perf_counter() - start[1]
 
 
+def run_code(code: str, *words: str, **variables: str) -> list[float]:
+    """The numbers that a fresh Python process prints, with modules of scripts/ at hand."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=Path(__file__).parents[1],
+        env={**os.environ, **variables},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return [float(number) for number in done.stdout.split()]
+
+
 def times_as_fast(times: Times, ours: str, theirs: str) -> float:
-    """How many times as fast the one is as the other, by CPU time."""
+    """How many times as fast ours is as theirs, by CPU time."""
     return times[theirs]["cpu"] / times[ours]["cpu"]
 
 

@@ -1,4 +1,4 @@
-"""The whole network: against Hugging Face's of the same size and weights; and what a pair costs."""
+"""The whole network: compared with Hugging Face's of the same size and weights; and the cost of a pair."""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,10 +6,11 @@ from typing import Any
 
 import torch
 from benchmarks.clocks import ROUNDS, take_turns, take_turns_apart, times_as_fast
+from network_configs import build
 from torch import Tensor, nn
 from transformers_weights import deformable_detr, our_names
 
-from clnet.networks import PAPER_SETTINGS, CLNet
+from clnet.networks import CLNet
 from clnet.runs.allocator import keep_freed_memory
 
 THEIR_SETTINGS = {
@@ -23,7 +24,7 @@ THEIR_SETTINGS = {
     **{f"{part}_attention_heads": 8 for part in ("encoder", "decoder")},
     **{f"{part}_n_points": 4 for part in ("encoder", "decoder")},
 }
-SINGLE_VIEW = {"inter_attention": False, "match_learning": "none"}
+SINGLE_VIEW = ("paper", "deformable_detr")  # configs over train.yaml
 SMALL, LARGE = (512, 256), (1024, 512)
 SIDES = ("ours", "transformers")
 KINDS = {
@@ -36,10 +37,10 @@ KINDS = {
 
 
 def same_networks() -> tuple[CLNet, nn.Module]:
-    """Ours without anything between views, and theirs; the same weights, the same of them frozen."""
+    """Ours, one view at a time, and theirs; with the same weights, the same of them frozen."""
     torch.manual_seed(0)
     theirs = deformable_detr(4, box_refinement=False, resnet50=True, sizes=THEIR_SETTINGS)
-    ours = CLNet(**PAPER_SETTINGS | SINGLE_VIEW).eval()
+    ours = build(*SINGLE_VIEW).eval()
     ours.load_state_dict(our_names(theirs))
     for part in (ours.encoder.backbone.conv1, ours.encoder.backbone.layer1):
         part.requires_grad_(False)
@@ -77,7 +78,7 @@ def make_run(side: str, kind: str, size: tuple[int, int], memory_kept: bool) -> 
 
 
 def network(size: tuple[int, int], rounds: int) -> dict[str, Any]:
-    """Two images at a time. Each side has a process of its own, and none of the other's memory."""
+    """Two images at a time; each side in its own process, without the other's memory."""
     torch.set_num_threads(1)
     image = torch.rand(1, 2, *size)
     with torch.inference_mode():
@@ -104,11 +105,11 @@ def network_large() -> dict[str, Any]:
 
 
 def pair() -> dict[str, Any]:
-    """What a pair costs in CL-Net, as a multiple of two images in the network without a second view."""
+    """The cost of a pair in CL-Net, as a multiple of two images in the single-view network."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     image = torch.rand(1, 2, *SMALL)
-    clnet, single = CLNet(**PAPER_SETTINGS).eval(), CLNet(**PAPER_SETTINGS | SINGLE_VIEW).eval()
+    clnet, single = build("paper").eval(), build(*SINGLE_VIEW).eval()
     with torch.inference_mode():
         times = take_turns({"pair": lambda: clnet(image), "two_images": lambda: single(image)}, rounds=5)
     return {**times, "pair_over_two_images": times_as_fast(times, "two_images", "pair")}

@@ -1,4 +1,4 @@
-"""The page docs/performance.md and its picture, from the measurements alone."""
+"""The page docs/performance.md and its figure, from the measurements."""
 
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,8 @@ from page_text import table as table_text
 
 AXES = {
     "rows": "rows of the image (twice its columns)",
-    "queries": "object queries a view",
-    "batch": "pairs in a batch",
+    "queries": "object queries per view",
+    "batch": "pairs per batch",
     "threads": "threads",
 }
 
@@ -21,7 +21,7 @@ def table(heads: list[str], rows: list[list[str]]) -> str:
 
 
 def versus(measured: dict[str, Any], kinds: dict[str, str], theirs: str) -> str:
-    """CPU seconds of ours and theirs, and how far apart the outputs are."""
+    """CPU seconds of ours and theirs, and the largest difference of the outputs."""
     rows = []
     for size, values in measured.items():
         for kind, words in kinds.items():
@@ -76,24 +76,24 @@ def page_of(result: dict[str, Any]) -> str:
     if "growth" in result:
         parts.append(
             "![Seconds of inference over rows, queries, batch and threads](images/performance.png)\n\n"
-            "How the cost of inference grows, on a pair in the paper's network; 256 rows, 125 queries, a "
-            "batch of 1 and one thread where nothing else is said.\n"
+            "How the cost of inference grows, for a pair in the paper's network; 256 rows, 125 queries, a "
+            "batch of 1 and one thread unless varied.\n"
         )
     parts.append(
-        "```bash\n./scripts/benchmark\n```\n\nmeasures all of this page and writes it, with every number in "
-        "`docs/performance.json`. Parts may be of runs of their own. What is compared was measured in turn: "
-        "attention, networks and the pair are medians of several rounds, other runtimes of two; growth, "
-        "start, memory and throughput were measured once. Seconds are CPU seconds on one thread, unless the "
-        f"table says otherwise.\n\n{machine['processor']}, {machine['cores']} cores, {machine['system']}, "
-        f"Python {machine['python']}; {versions}.\n"
+        "```bash\n./scripts/benchmark\n```\n\nmeasures everything on this page and writes it, with every "
+        "number in `docs/performance.json`. Parts may come from separate runs. What is compared was "
+        "measured in turn: attention, networks and the pair are medians of several rounds, other "
+        "runtimes of two; growth, start, memory and throughput were measured once. Seconds are CPU "
+        f"seconds on one thread unless the table says otherwise.\n\n{machine['processor']}, "
+        f"{machine['cores']} cores, {machine['system']}, Python {machine['python']}; {versions}.\n"
     )
     if "attention" in result:
         kinds = {"forward": "forward", "forward_backward": "forward and backward"}
         parts.append(
             "## Deformable attention\n\nOne layer of the paper's encoder: 8 heads of 32 channels, 4 levels, "
-            "4 points, every cell a query. On CPU a fused kernel takes the place of `grid_sample`; numba "
-            "compiles it once, no compiler has to be installed. `CLNET_ATTENTION=reference` in the "
-            "environment chooses `grid_sample`, which exports and GPUs always take.\n\n"
+            "4 points, every cell a query. On CPU a fused kernel replaces `grid_sample`; numba compiles it "
+            "once, no compiler has to be installed. `CLNET_ATTENTION=reference` in the "
+            "environment selects `grid_sample`, which exports and GPUs always use.\n\n"
             + versus(result["attention"], kinds, "reference")
         )
     networks = {
@@ -109,27 +109,27 @@ def page_of(result: dict[str, Any]) -> str:
         }
         turns = ", ".join(f"{rounds} at {size.replace('x', '×')}" for size, rounds in ROUNDS.items())
         parts.append(
-            "## The whole network\n\nWithout anything between views, at the paper's size (ResNet-50, 6 + 6 "
-            "layers, 125 queries), it is Deformable DETR; here it is compared with the one of Hugging Face's "
-            "transformers, with the same weights. Two images at a time, in turn, each network in a process "
-            f"of its own; rounds: {turns}.\n\n"
+            "## The whole network\n\nWithout inter-attention and linker, at the paper's size (ResNet-50, "
+            "6 + 6 layers, 125 queries), it is Deformable DETR; here it is compared with that of Hugging "
+            "Face's transformers, with the same weights. Two images at a time, in turn, each network in "
+            f"its own process; rounds: {turns}.\n\n"
             + versus(networks, kinds, "transformers")
             + "\nAttention is not all of it: in training, 3×3 convolutions on maps of some size are "
             "Winograd's (`clnet/ops/winograd.py`), dropout is one pass, and feed-forward networks go "
             "through the cache piece by piece.\n\nThe C library gives memory that large tensors free back to "
             "the system and has to ask for it again, page by page. Runs of the bundle keep it "
             "(`clnet/runs/allocator.py`), and so do ours "
-            "here; transformers does in the rows that say *memory kept*, and is as it comes in the others. "
-            "What a page costs differs from machine to machine, and from hour to hour on a shared one.\n"
+            "here; transformers does in the rows that say *memory kept*, and is unchanged in the others. "
+            "The cost of a page differs between machines, and over time on a shared one.\n"
         )
     if "pair" in result:
         times = result["pair"]
         row = ["inference, 512×256", f"{times['pair']['cpu']:.2f}", f"{times['two_images']['cpu']:.2f}"]
         parts.append(
-            "## A pair\n\nWhat the second view costs: CL-Net on a pair, against two images in the network "
-            "without inter-attention and linker.\n\n"
+            "## A pair\n\nThe cost of the second view: CL-Net on a pair, compared with two images in the "
+            "network without inter-attention and linker.\n\n"
             + table(["", "pair", "two images", "ratio"], [[*row, f"**{times['pair_over_two_images']:.2f}**"]])
-            + "\nA pair takes all the work of two images and some more: below 1, the ratio is noise.\n"
+            + "\nA pair takes all the work of two images and a little more: a ratio below 1 is noise.\n"
         )
     if "runtimes" in result:
         rows = [
@@ -138,8 +138,8 @@ def page_of(result: dict[str, Any]) -> str:
         ]
         parts.append(
             "## Other runtimes\n\nA pair of 512×256 in the paper's network: in PyTorch on both paths, and as "
-            "ONNX; *apart* is the largest difference from what the fused path gives.\n\n"
-            + table(["", "CPU s", "wall s", "apart"], rows)
+            "ONNX; the difference is the largest from the fused path.\n\n"
+            + table(["", "CPU s", "wall s", "largest difference"], rows)
         )
     if "start" in result:
         rows = [
@@ -149,7 +149,7 @@ def page_of(result: dict[str, Any]) -> str:
         heads = [name.replace("_", " ") for name in next(iter(result["start"].values()))]
         parts.append(
             "## The start\n\nWall seconds of a fresh process with the small network. The kernel is compiled "
-            "once a machine and found in numba's cache from then on.\n\n" + table(["", *heads], rows)
+            "once per machine and then found in numba's cache.\n\n" + table(["", *heads], rows)
         )
     if "memory" in result:
         rows = [
@@ -165,6 +165,6 @@ def page_of(result: dict[str, Any]) -> str:
         parts.append(
             "## From files to results\n\nThe small network of `train.yaml` on the phantom's DICOM files, one "
             "thread. Training: its steps, with images in memory. Inference: reading and preprocessing "
-            "included.\n\n" + table(["", "pairs a second"], rows)
+            "included.\n\n" + table(["", "pairs per second"], rows)
         )
     return "\n".join(parts)

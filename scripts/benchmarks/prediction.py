@@ -17,7 +17,7 @@ BUNDLE = Path(__file__).parents[2] / "bundle"
 
 
 def prediction() -> dict[str, float]:
-    """`clnet predict` in one process: pairs a second from DICOM to SR, and where the time goes.
+    """`clnet predict` in one process: pairs per second from DICOM to SR, and where the time goes.
 
     At the bundle's own input size on small images, and at 1024 × 512 on images of 1024 rows.
     """

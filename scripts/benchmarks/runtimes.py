@@ -1,4 +1,4 @@
-"""The paper's network as ONNX in other runtimes: how far apart, and how fast."""
+"""The paper's network as ONNX in other runtimes: differences and times."""
 
 import tempfile
 import warnings
@@ -10,9 +10,9 @@ import onnxruntime
 import openvino
 import torch
 from benchmarks.clocks import take_turns
+from network_configs import build
 from transformers_weights import randomise
 
-from clnet.networks import PAPER_SETTINGS, CLNet
 from clnet.networks.exported import ExportedNetwork
 from clnet.ops.attention_path import choose_attention
 
@@ -31,8 +31,8 @@ def runtimes() -> dict[str, Any]:
     """A pair, one thread: our fused and reference paths, onnxruntime and OpenVINO."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    network = ExportedNetwork(CLNet(**PAPER_SETTINGS), links=False).eval()
-    randomise(network)  # as it begins, hardly anything reaches the boxes
+    network = ExportedNetwork(build("paper"), links=False).eval()
+    randomise(network)  # with initial weights, hardly anything reaches the boxes
     image = torch.rand(1, 2, ROWS, COLUMNS)
 
     def by(path: Any) -> np.ndarray:

@@ -1,19 +1,18 @@
-"""How long a fresh process takes to its first result, and what the kernel's compilation adds once."""
+"""Time of a fresh process to its first result, and what compiling the kernel adds once."""
 
-import os
-import subprocess
-import sys
 import tempfile
 from typing import Any
+
+from benchmarks.clocks import run_code
 
 FIRST_RESULTS = """
 import time
 start = time.perf_counter()
 import torch
-from clnet.networks import CLNet
+from network_configs import build
 imported = time.perf_counter()
 torch.manual_seed(0)
-network, image = CLNet().eval(), torch.rand(1, 2, 160, 96)
+network, image = build().eval(), torch.rand(1, 2, 160, 96)
 with torch.inference_mode():
     built = time.perf_counter()
     network(image)
@@ -26,14 +25,7 @@ PARTS = ("import", "build", "first_result", "second_result")
 
 def first_results(**variables: str) -> dict[str, float]:
     """Wall seconds of the small network's first steps in a process of its own."""
-    said = subprocess.run(
-        [sys.executable, "-c", FIRST_RESULTS],
-        env={**os.environ, **variables},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return dict(zip(PARTS, map(float, said.stdout.split()), strict=True))
+    return dict(zip(PARTS, run_code(FIRST_RESULTS, **variables), strict=True))
 
 
 def start() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Pairs a second from DICOM files to a trained network and to findings, as the bundle's configs say."""
+"""Pairs per second from DICOM files to a trained network and to findings, by the bundle's configs."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def bundle(run_id: str, configs: list[str], **overrides: object) -> float:
 
 
 def throughput() -> dict[str, Any]:
-    """The small network of train.yaml, one thread. Inference is the time that more pairs take more."""
+    """The small network of train.yaml, one thread; inference by the extra time of extra pairs."""
     torch.set_num_threads(1)
     train, inference = "bundle/configs/train.yaml", "bundle/configs/inference.yaml"
     with tempfile.TemporaryDirectory() as folder:

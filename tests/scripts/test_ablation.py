@@ -1,4 +1,4 @@
-"""The ablation: its runs are what its tables say, each is made once, and one that was cut off goes on."""
+"""The ablation: its runs are those of its tables, each is made once, an interrupted one is resumed."""
 
 import json
 from dataclasses import replace
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ablation import main, options_of, wanted
 from ablations.data import half
-from ablations.kept import differences
+from ablations.kept import differences, read_runs
 from ablations.runs import EXPERIMENT, Plan, RunError, shell, train, training_cpu_seconds, training_seconds
 from ablations.settings import SETTINGS
 from ablations.tables import TABLES
@@ -28,7 +28,7 @@ def plan(tmp_path):
     return Plan("temperature_1", 3, 12, tmp_path / "output", tmp_path / "data")
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if not setting.removed])
 def test_the_commands_of_a_setting_name_options_that_exist(name, plan, monkeypatch):
     monkeypatch.chdir(ROOT)
     wanted_run = Plan(name, 0, 12, plan.output, plan.data)
@@ -36,7 +36,7 @@ def test_the_commands_of_a_setting_name_options_that_exist(name, plan, monkeypat
     check_command_line(wanted_run.evaluating("test")[2:])
 
 
-def test_every_setting_stands_in_a_table_and_the_other_way_round():
+def test_every_setting_is_in_a_table_and_every_row_is_a_setting():
     assert {row.setting for table in TABLES.values() for row in table.rows} == set(SETTINGS)
     for table in TABLES.values():
         assert {name for pair in table.contrasts for name in pair} <= {row.setting for row in table.rows}
@@ -49,12 +49,17 @@ def test_settings_do_what_their_names_say(plan, monkeypatch):
     def config(name):
         return run_config(Plan(name, 0, 12, plan.output, plan.data).training())
 
-    assert config("temperature_1")["loss"]["loss"]["link"]["temperature"] == 1.0
-    assert config("clnet")["loss"]["loss"]["link"]["temperature"] == 0.1
-    assert config("no_auxiliary_3")["loss"]["loss"]["link"]["auxiliary"] is False
-    assert config("add_0.25")["loss"]["loss"]["link"]["cost_method"] == "add"
-    assert config("encoder_2")["network_def"]["encoder_layers"] == 2
-    assert config("vild_queries_40")["network_def"]["match_learning"] == "none"
+    def link_loss(name):
+        return config(name)["network_def"]["matcher"]["loss"]
+
+    assert link_loss("temperature_1")["temperature"] == 1.0
+    assert link_loss("clnet")["temperature"] == 0.1
+    assert link_loss("no_auxiliary_3")["auxiliary"] is False
+    assert link_loss("add_0.25")["cost_method"] == "add"
+    assert config("encoder_2")["network_def"]["encoder"]["layers"] == 2
+    network = config("vild_queries_40")["network_def"]
+    assert network["matcher"]["_target_"].endswith("NoMatcher")
+    assert network["detector"]["object_queries"] == 40
 
 
 def test_a_run_that_serves_several_tables_is_wanted_once_and_main_tables_come_first():
@@ -63,8 +68,6 @@ def test_a_run_that_serves_several_tables_is_wanted_once_and_main_tables_come_fi
     twice = [name for name, seed in names if seed == 1]
     assert set(twice) == {
         *("deformable_detr", "vild", "linker_only", "clnet", "pair_verification", "paired_query"),
-        *("box_positions", "vild_box_positions"),
-        *("pair_score_0.25", "pair_score_0.5"),  # evaluations of clnet
     }
     assert names.index(("paired_query", 1)) < names.index(("add_0.25", 0))
     assert list(wanted(options_of(["--only", "temperature"]))) == [("temperature_1", 0), ("clnet", 0)]
@@ -88,11 +91,20 @@ def test_a_kept_run_counts_until_a_setting_or_the_data_changes(plan, monkeypatch
     monkeypatch.chdir(ROOT)
     kept = {"settings": plan.settings(), "data_fingerprint": "f00d"}
     assert list(differences(kept, plan, "f00d")) == []
-    assert list(differences(kept, plan, "other")) == ["other data"]
+    assert list(differences(kept, plan, "other")) == ["different data"]
     kept["settings"]["learning_rate"] = "0.1"
     assert list(differences(kept, plan, "f00d")) == ["learning_rate was 0.1, is 0.001"]
-    del kept["settings"]["learning_rate"]  # a word that did not exist when the run was made
+    del kept["settings"]["learning_rate"]  # which did not exist when the run was made
+    kept["settings"]["loss._target_"] = "a.former.Name"
     assert list(differences(kept, plan, "f00d")) == []
+
+
+def test_the_kept_runs_need_not_be_trained_again(plan, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    for (name, seed), run in read_runs(ROOT / "docs" / "evidence" / "runs", 12).items():
+        if seed == 0 and not SETTINGS[name].removed:
+            wanted_run = Plan(name, seed, 12, plan.output, plan.data)
+            assert list(differences(run.content, wanted_run, run.content["data_fingerprint"])) == [], name
 
 
 def state_of(plan, status, **changed):
@@ -104,7 +116,7 @@ def state_of(plan, status, **changed):
     (plan.folder / "run.json").write_text(json.dumps(run))
 
 
-def test_a_training_begins_goes_on_or_is_done(plan, monkeypatch):
+def test_a_training_starts_resumes_or_is_done(plan, monkeypatch):
     monkeypatch.chdir(ROOT)
     called = []
 
@@ -126,17 +138,15 @@ def test_a_training_begins_goes_on_or_is_done(plan, monkeypatch):
     assert not plan.folder.exists()
 
 
-def test_a_row_that_is_only_evaluated_takes_the_weights_of_another(plan):
-    refined = Plan("pair_score_0.5", 3, 12, plan.output, plan.data)
-    words = refined.evaluating("validation")
-    assert words[words.index("--weights") + 1].endswith("clnet-seed3-12epochs/model.pt")
-    assert words[words.index("--validate#postprocessing#pair_score_weight") + 1] == "0.5"
-    assert refined.folder.name == "clnet-seed3-12epochs"
+def test_an_evaluation_takes_the_weights_of_its_training(plan):
+    words = plan.evaluating("validation")
+    assert words[words.index("--weights") + 1].endswith("temperature_1-seed3-12epochs/model.pt")
+    assert words[words.index("--section") + 1] == "validation"
 
 
-def test_a_command_that_fails_is_told_by_its_last_words(tmp_path):
+def test_a_command_that_fails_is_reported_with_its_last_line(tmp_path):
     call, _ = shell({})
-    with pytest.raises(RunError, match=r"clnet: no such thing \(all of it: .*log\)"):
+    with pytest.raises(RunError, match=r"clnet: no such thing \(log: .*log\)"):
         call(["-c", "import sys; sys.exit('first\\nclnet: no such thing\\n')"], tmp_path / "log")
 
 
@@ -172,7 +182,7 @@ def test_a_tiny_ablation_from_nothing_and_once_more(tmp_path, monkeypatch, capsy
         said.append(capsys.readouterr().out)
     assert "finished  clnet-seed0-1epochs" in said[0]
     assert "kept      clnet-seed0-1epochs" in said[1]
-    assert "begun" not in said[1]
+    assert "started" not in said[1]
     text = (tmp_path / "docs" / "evidence" / "temperature.md").read_text()
     assert "| **0.1** |" in text
     run = json.loads((tmp_path / "docs" / "evidence" / "runs" / "clnet-seed0-1epochs.json").read_text())

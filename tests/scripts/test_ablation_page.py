@@ -79,7 +79,7 @@ def test_a_row_is_the_mean_over_seeds_and_a_difference_is_over_the_seeds_that_bo
     assert minus["recall"]["1"]["p"] == pytest.approx(2 / 201)
 
 
-def test_rows_that_were_not_run_say_so_and_orders_against_the_papers_are_told():
+def test_rows_that_were_not_run_say_so_and_orders_against_the_papers_are_named():
     runs = {("vild", 0): kept_run("vild", 0, skill=3), ("clnet", 0): kept_run("clnet", 0, skill=0.5)}
     content = evidence(Numbers(runs, resamples=100), 12, "./scripts/ablation")
     made = pages(content, has_pictures=False)

@@ -1,13 +1,14 @@
 """Rules that hold for every script."""
 
 import ast
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted((ROOT / "scripts").rglob("*.py"))
-OF_TESTS = {path.stem for path in (ROOT / "tests").rglob("*.py")} | {"tests"}
+OF_TESTS = {path.stem for path in (ROOT / "tests").rglob("*.py")} - set(packages_distributions()) | {"tests"}
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.relative_to(ROOT / "scripts").as_posix())
