@@ -74,7 +74,7 @@ def expected_lesions(predicted, pair_id):
     return pair, merge_into_lesions(pair, PredictSettings.min_score)
 
 
-def test_info_names_what_the_app_can(client):
+def test_info_lists_the_tasks_of_the_app(client):
     info = client.get("/info/")
     assert info["labels"] == ["mass"]
     assert info["models"]["clnet"]["type"] == "detection"
@@ -252,16 +252,16 @@ BOX = [10, 20, 30, 40]
         ({"cc": {"boxes": [[30, 20, 10, 40]], "lesion_ids": ["1"]}}, "with x_min < x_max"),
         ({"cc": {"boxes": [BOX, BOX], "lesion_ids": ["1", "1"]}}, "a lesion has one box in a view"),
         ({"cc": {"boxes": [BOX], "lesion_ids": []}}, "each box needs the id of its lesion"),
-        ({"cc": {"boxes": [BOX], "lesion_ids": [1]}}, "a list of texts"),
-        ({"cc": {"boxes": [BOX], "lesion_ids": ["\ud800"]}}, "a list of texts"),
+        ({"cc": {"boxes": [BOX], "lesion_ids": [1]}}, "a list of strings"),
+        ({"cc": {"boxes": [BOX], "lesion_ids": ["\ud800"]}}, "a list of strings"),
         ({"cc": {"boxes": [[1, 2, 3, 10**400]], "lesion_ids": ["1"]}}, "a list of four numbers"),
         ({"cc": {"boxes": [["a", 1, 2, 3]], "lesion_ids": ["1"]}}, "a list of four numbers"),
         ({"cc": None, "mlo": None}, "the label has no view"),
-        ({"lcc": None}, "a label is"),
-        ([], "a label is"),
+        ({"lcc": None}, "invalid label"),
+        ([], "invalid label"),
     ],
 )
-def test_a_label_that_makes_no_sense_is_refused(client, label, words):
+def test_an_invalid_label_is_refused(client, label, words):
     pair = client.pair_of("00000_L_CC.dcm")
     answer = client.put_label(pair["pair_id"], label)
     assert answer.status_code == 422
@@ -273,19 +273,19 @@ ETC = "../../../../../../etc/passwd"
 BAD = [
     ("POST", "/infer/clnet?image=nope", {}, 404, "there is no image 'nope'"),
     ("POST", f"/infer/clnet?image={ETC}", {}, 404, "there is no image"),
-    ("POST", "/infer/clnet?image=/etc/passwd", {}, 404, "there is no image that path"),
+    ("POST", "/infer/clnet?image=/etc/passwd", {}, 404, "there is no image at that path"),
     ("POST", "/infer/clnet", {"files": {"params": (None, '{"image": "/etc/passwd"}')}}, 422, ""),
     ("POST", "/infer/clnet", {"files": {"file": ("a.dcm", b"x")}}, 404, "there is no image"),
-    ("POST", "/infer/clnet?image=link.dcm", {}, 422, "link out of the studies"),
+    ("POST", "/infer/clnet?image=link.dcm", {}, 422, "outside the studies"),
     ("POST", "/infer/other?image=00000_L_CC.dcm", {}, 404, "there is no model 'other'"),
     ("POST", "/infer/clnet?session_id=1", {}, 422, ""),
-    ("POST", "/infer/clnet?image=00000_L_CC.dcm", {"files": {"params": (None, "{")}}, 422, "makes no sense"),
+    ("POST", "/infer/clnet?image=00000_L_CC.dcm", {"files": {"params": (None, "{")}}, 422, "invalid request"),
     (
         "POST",
         "/infer/clnet?image=00000_L_CC.dcm",
         {"files": {"params": (None, "[1]")}},
         422,
-        "makes no sense",
+        "invalid request",
     ),
     ("POST", "/infer/clnet?image=00000_L_CC.dcm&output=dicom_seg", {}, 422, "not supported"),
     ("POST", "/infer/clnet?image=00004_R_CC.dcm", {}, 422, "has no partner: the datastore has no MLO"),
@@ -294,7 +294,7 @@ BAD = [
     ("POST", "/infer/wsi_v2/clnet?image=00000_L_CC.dcm", {}, 422, "whole-slide"),
     ("GET", "/datastore/image?image=nope", {}, 404, "there is no image"),
     ("GET", f"/datastore/image?image={ETC}", {}, 404, "there is no image"),
-    ("GET", "/datastore/image?image=link.dcm", {}, 404, "link out of the studies"),
+    ("GET", "/datastore/image?image=link.dcm", {}, 404, "outside the studies"),
     ("GET", "/datastore/image/info?image=nope", {}, 404, "there is no image"),
     ("GET", f"/datastore/label?label=00000_L_CC.dcm&tag={ETC}", {}, 422, "tag is"),
     ("GET", "/datastore/label?label=00000_L_CC.dcm&tag=final", {}, 404, ""),
@@ -317,14 +317,14 @@ BAD = [
         "/datastore/label?image=00000_L_CC.dcm",
         {"files": {"label": ("x.nii", b"\x00")}},
         422,
-        "a label is",
+        "is not a label",
     ),
     (
         "PUT",
         "/datastore/label?image=00000_L_CC.dcm",
         {"files": {"label": ("label.json", b'{"boxes": [[1, 1, 9, 9]], "lesion_ids": ["\\ud800"]}')}},
         422,
-        "a label is JSON",
+        "is not a label",
     ),
     ("DELETE", "/datastore/label?id=00000_L_CC.dcm&tag=final", {}, 404, "has no label"),
     ("DELETE", "/datastore/?id=nope", {}, 404, "there is no image"),
@@ -340,12 +340,12 @@ BAD = [
     ("PUT", "/datastore/image/info?image=nope", {"data": {"info": "{}"}}, 404, "there is no image"),
     ("PUT", "/datastore/image/info?image=00000_L_CC.dcm", {"data": {"info": "{"}}, 422, ""),
     ("GET", "/datastore/dataset", {}, 422, ""),
-    ("POST", "/train/other", {"json": {}}, 404, "there is no train 'other'"),
+    ("POST", "/train/other", {"json": {}}, 404, "there is no train task 'other'"),
     ("POST", "/train/clnet?run_sync=true", {"json": {}}, 422, "in the background"),
-    ("POST", "/scoring/other", {"json": {}}, 404, "there is no scoring 'other'"),
+    ("POST", "/scoring/other", {"json": {}}, 404, "there is no scoring task 'other'"),
     ("POST", "/activelearning/other", {"json": {}}, 404, "no such strategy"),
-    ("PUT", "/model/clnet", {"files": {"file": ("a.pt", b"x")}}, 403, "by training alone"),
-    ("DELETE", "/model/clnet", {}, 403, "by training alone"),
+    ("PUT", "/model/clnet", {"files": {"file": ("a.pt", b"x")}}, 403, "only training changes the model"),
+    ("DELETE", "/model/clnet", {}, 403, "only training changes the model"),
     ("PUT", "/session/", {"files": {"files": ("a.zip", b"x")}}, 406, ""),
     ("GET", "/proxy/dicom/studies", {}, 503, "does not answer"),
     ("GET", "/clnet/pairs/nope", {}, 404, "there is no pair"),
@@ -423,7 +423,7 @@ def test_a_batch_runs_every_image_and_names_what_is_refused(client):
     assert "has no partner" in answers["00004_R_CC.dcm"]["refused"]
 
 
-def test_an_image_that_is_sent_joins_the_studies(client, folder):
+def test_an_uploaded_image_joins_the_studies(client, folder):
     film = {"file": ("new.dcm", FILM.read_bytes())}
     assert client.good(client.ask("PUT", "/datastore/", files=film)) == {"image": "new.dcm"}
     assert (folder / "phantom" / "images" / "new.dcm").read_bytes() == FILM.read_bytes()
@@ -508,7 +508,7 @@ def test_usage_is_told(tmp_path):
         [ROOT / "scripts" / "label", tmp_path / "nothing"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert "there is no such folder" in done.stderr
+    assert "no such folder" in done.stderr
     assert "Traceback" not in done.stderr
 
 

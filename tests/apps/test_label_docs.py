@@ -34,7 +34,7 @@ def address(folder):
 
 
 def test_the_server_says_where_the_page_is(address, folder):
-    assert f"The page for pairs: {address}/clnet/" in (folder / "server.txt").read_text()
+    assert f"Annotation page: {address}/clnet/" in (folder / "server.txt").read_text()
     assert "<html" in Client(address).ask("GET", "/clnet/").text
 
 

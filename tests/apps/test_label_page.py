@@ -1,40 +1,31 @@
-"""The page for pairs, driven in a real browser on the real MONAI Label server."""
-
-import sys
-from pathlib import Path
+"""The annotation page, driven in a real browser on the real MONAI Label server."""
 
 import numpy as np
 import pytest
 from label_client import Client
-from label_page import LabelPage, middle
-from label_realm import PASSWORD, start_realm
-from label_server import start_server
+from label_page import (
+    COLUMNS,
+    ROWS,
+    TARGETS,
+    LabelPage,
+    draw_around_target,
+    middle,
+    missing_programs,
+    open_browser,
+    write_targets,
+)
+from label_server import NO_SCORING, start_server
 from selenium.webdriver.common.actions.mouse_button import MouseButton
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from clnet.phantom.dataset import PhantomSettings, make_phantom
-from clnet.phantom.dicom import ImageIdentity, write_dicom
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "evaluation"))
-from browser import missing_programs, open_browser
 
 if missing_programs():
     pytest.skip("chromium or chromedriver is missing; ./scripts/apt installs them", allow_module_level=True)
 
-ROWS, COLUMNS = 2600, 1800
-TARGETS = {"cc": (300, 900, 620, 1400), "mlo": (700, 1500, 1000, 1810)}  # white on black
 SIZE = {"rows": ROWS, "columns": COLUMNS}
 MISSING = "00001_R_MLO.dcm"
-
-
-def targets(images):
-    """A pair of black images with one white rectangle in each: what is drawn around it is known."""
-    for view, (left, top, right, bottom) in TARGETS.items():
-        pixels = np.zeros((ROWS, COLUMNS), np.uint16)
-        pixels[top:bottom, left:right] = 4000
-        identity = ImageIdentity("targets", 77, "L", view)
-        write_dicom(images / f"target_{view}.dcm", pixels, 0.1, 0.0, "A", identity)
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +35,8 @@ def server(tmp_path_factory):
     make_phantom(folder / "phantom", PhantomSettings(pairs=4, seed=7))
     images = folder / "phantom" / "images"
     (images / MISSING).unlink()
-    targets(images)
-    with start_server(images, folder / "app") as address:
+    write_targets(images)
+    with start_server(images, folder / "app", **NO_SCORING) as address:
         yield address
 
 
@@ -84,16 +75,6 @@ def page(browser, server, pairs):
         page.client.ask("DELETE", f"/clnet/pairs/{pair_id}/label")
     yield page
     assert page.errors() == []
-
-
-def draw_around_target(page, view):
-    """As a person does: from corner to corner of the white rectangle that is seen."""
-    greys, (left, top) = page.greys(view)
-    rows, columns = np.nonzero(greys > 128)
-    page.drag(
-        (left + columns.min(), top + rows.min()),
-        (left + columns.max() + 1, top + rows.max() + 1),
-    )
 
 
 def draw_around_targets(page):
@@ -325,7 +306,7 @@ def test_a_click_accepts_a_finding_and_undo_gives_it_back(page, linked):
 def test_all_findings_that_are_shown_are_accepted_together(page, linked):
     pair_id, _ = linked
     page.open(pair_id)
-    least = page.one("#least-score")
+    least = page.one("#min-score")
     page.browser.execute_script(
         "arguments[0].value = 0.1; arguments[0].dispatchEvent(new Event('input'))", least
     )
@@ -438,7 +419,7 @@ def test_keys_go_from_pair_to_pair_in_the_order_of_the_list(page, pairs):
     page.press("p")
     assert page.settle().text("#pair-title") == first
     page.press("p")
-    assert page.text("#status") == "This is the first pair of the list."
+    assert page.text("#status") == "This is the first pair in the list."
 
 
 def test_nobody_loses_boxes_by_going_on(page, pairs, target):
@@ -586,78 +567,6 @@ def test_a_label_that_cannot_be_sent_stays_and_the_page_says_why(page, target):
     assert [message for message in page.errors() if "ERR_INTERNET_DISCONNECTED" not in message] == []
     page.save()
     assert not page.one("#alert").is_displayed()
-
-
-# Who labels
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory):
-    """The targets on a server that wants to know who asks."""
-    folder = tmp_path_factory.mktemp("guarded")
-    images = folder / "images"
-    images.mkdir()
-    targets(images)
-    with start_realm() as settings, start_server(images, folder / "app", **settings) as address:
-        yield address
-
-
-def sign_in(page, name, password):
-    for field, words in (("username", name), ("password", password)):
-        entry = page.one(f"#sign-in input[name={field}]")
-        entry.clear()
-        entry.send_keys(words)
-    page.click("#sign-in .primary")
-
-
-@pytest.fixture
-def stranger(browser, guarded):
-    """A page that nobody has signed in to."""
-    page = LabelPage(browser, guarded)
-    page.load()
-    browser.execute_script("sessionStorage.clear()")
-    page.load()
-    page.wait(lambda: page.one("#sign-in").is_displayed(), "the box to sign in")
-    return page
-
-
-def test_a_guarded_server_shows_its_pairs_to_those_who_sign_in(stranger):
-    page = stranger
-    assert page.find("#pairs li") == []
-    sign_in(page, "anna", "wrong")
-    page.wait(lambda: "Are name and password right?" in page.text("#sign-in-error"), "the refusal")
-    sign_in(page, "anna", PASSWORD)
-    page.settle()
-    draw_around_target(page, "cc")
-    page.save()
-    token = page.browser.execute_script("return sessionStorage.getItem('clnet-token')")
-    (pair,) = Client(page.address, token).get("/clnet/pairs")["pairs"]
-    assert pair["labelled"]
-    page.browser.refresh()
-    page.settle()
-    assert len(page.boxes()) == 1, "who has signed in stays so while the tab is open"
-
-
-def test_a_token_that_is_not_believed_is_asked_for_again(stranger):
-    page = stranger
-    page.click("#sign-in summary")
-    page.one("#sign-in input[name=token]").send_keys("nonsense", Keys.ENTER)
-    page.wait(lambda: page.text("#sign-in-error") == "Could not validate credentials", "the refusal")
-    sign_in(page, "anna", PASSWORD)
-    page.settle()
-    assert len(page.find("#pairs li")) == 1
-
-
-def test_who_may_look_but_not_label_is_told_so(stranger):
-    page = stranger
-    sign_in(page, "gast", PASSWORD)
-    page.settle()
-    left, top, *_ = page.pane("cc")
-    page.drag((left + 150, top + 90), (left + 190, top + 130))
-    page.press("s")
-    page.wait(lambda: page.one("#alert").is_displayed(), "the message")
-    assert page.text("#alert-words") == 'Role "monailabel-annotator" is required to perform this action'
-    assert page.one("#save").is_enabled(), "nothing was saved"
 
 
 # For everyone

@@ -30,18 +30,18 @@ def client(folder):
         yield Client(address)
 
 
-def test_without_labels_of_two_patients_the_lack_is_told(client):
+def test_labels_of_fewer_than_two_patients_are_reported_as_too_few(client):
     train(client)
     task = finished(client)
     assert task["status"] == "ERROR"
-    assert "training needs those of at least two" in task["details"][-1]
+    assert "training needs at least two" in task["details"][-1]
 
 
-def test_params_that_are_no_numbers_never_reach_the_bundle(client):
+def test_params_that_are_not_numbers_never_reach_the_bundle(client):
     train(client, max_epochs="$__import__('os').system('true')")
     task = finished(client)
     assert task["status"] == "ERROR"
-    assert "a number such as 10 is expected" in task["details"][-1]
+    assert "expected a number such as 10" in task["details"][-1]
 
 
 def test_a_better_model_becomes_the_current_one(client, folder):
