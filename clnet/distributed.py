@@ -1,17 +1,64 @@
-"""What the processes of one training must agree on."""
+"""The few things that are asked of several processes, over `ignite.distributed`.
+
+A process that has not joined others is one of one, and every function here answers accordingly.
+"""
 
 import atexit
 import gc
 import os
+from collections.abc import Callable
+from typing import TypeVar
 
+import ignite.distributed as idist
 import torch
-from torch import Tensor, distributed
+from torch import Tensor
 
 from clnet.errors import ClnetError
+
+T = TypeVar("T")
 
 
 class ProcessesError(ClnetError):
     """Processes that cannot work together."""
+
+
+def join_processes() -> None:
+    """Meet the other processes that torchrun started; nccl between GPUs, gloo between CPUs."""
+    if "RANK" not in os.environ:
+        raise ProcessesError("start several processes with torchrun --nproc_per_node N -m monai.bundle …")
+    idist.initialize("nccl" if torch.cuda.is_available() else "gloo")
+    # gloo's threads end with the last reference to the group, and a network that is wrapped for several
+    # processes holds one, in a cycle. A thread that still lets go of a tensor while Python itself ends would
+    # abort the process: so the cycles are collected before that.
+    atexit.register(gc.collect)
+
+
+def leave_processes() -> None:
+    """Part from the other processes, when all of them are done."""
+    idist.barrier()
+    idist.finalize()
+
+
+def process_device() -> torch.device:
+    """The GPU of this process, or the CPU."""
+    if torch.cuda.is_available():
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    return torch.device("cpu")
+
+
+def is_first_process() -> bool:
+    """Whether this is the only process, or the first of several."""
+    return idist.get_rank() == 0
+
+
+def gather(value: T) -> list[T]:
+    """The values of all processes, in every process, in the order of their ranks."""
+    return [part for (part,) in idist.all_gather((value,))]  # in a tuple, any value is sent as an object
+
+
+def first_decides(make: Callable[[], T]) -> T:
+    """What the first process makes, in every process."""
+    return gather(make() if is_first_process() else None)[0]  # type: ignore[return-value]
 
 
 def mean_count(count: int, like: Tensor) -> Tensor:
@@ -27,47 +74,10 @@ def mean_count(count: int, like: Tensor) -> Tensor:
     Returns:
         A scalar, the same in every process.
     """
-    mean = torch.tensor(float(count), device=like.device, dtype=like.dtype)
-    if distributed.is_available() and distributed.is_initialized():
-        distributed.all_reduce(mean)
-        mean = mean / distributed.get_world_size()
-    return mean.clamp(min=1)
+    total = idist.all_reduce(torch.tensor(float(count), device=like.device, dtype=like.dtype))
+    return (total / idist.get_world_size()).clamp(min=1)
 
 
 def full_precision(x: Tensor) -> Tensor:
     """Half precision to float32, for sums and exponentials; float32 and float64 stay."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-
-
-def join_processes() -> None:
-    """Meet the other processes that torchrun started; nccl between GPUs, gloo between CPUs."""
-    if "RANK" not in os.environ:
-        raise ProcessesError(
-            "several processes are started with torchrun --nproc_per_node N -m monai.bundle …"
-        )
-    if torch.cuda.is_available():
-        torch.cuda.set_device(process_device())
-    distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
-    # gloo's threads end with the last reference to the group, and a network that is wrapped for several
-    # processes holds one, in a cycle. A thread that still lets go of a tensor while Python itself ends would
-    # abort the process: so the cycles are collected before that.
-    atexit.register(gc.collect)
-
-
-def leave_processes() -> None:
-    """Part from the other processes, when all of them are done."""
-    if distributed.is_initialized():
-        distributed.barrier()
-        distributed.destroy_process_group()
-
-
-def process_device() -> torch.device:
-    """The GPU of this process, or the CPU."""
-    if torch.cuda.is_available():
-        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
-    return torch.device("cpu")
-
-
-def is_first_process() -> bool:
-    """Whether this is the only process, or the first of several."""
-    return not distributed.is_initialized() or distributed.get_rank() == 0

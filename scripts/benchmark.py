@@ -74,7 +74,7 @@ def phantom(folder: Path) -> dict[str, Any]:
     pairs = 400
     return {
         "pairs": pairs,
-        "pairs_per_second": pairs / clnet("phantom", "--out", folder / "p", "--pairs", pairs),
+        "pairs_per_second": pairs / clnet("phantom", "--output", folder / "p", "--pairs", pairs),
     }
 
 
@@ -104,7 +104,7 @@ def evaluation(folder: Path) -> dict[str, Any]:
     datalist = random_datalist(5000)
     write_datalist(datalist, data)
     write_findings(random_findings(datalist["test"], detections=125, links=16), findings)
-    seconds = clnet("evaluate", "--datalist", data, "--findings", findings, "--out", folder / "evaluation")
+    seconds = clnet("evaluate", "--datalist", data, "--findings", findings, "--output", folder / "evaluation")
     return {"pairs": 5000, "seconds": seconds}
 
 

@@ -30,14 +30,14 @@ def test_help_lists_the_commands():
 
 
 def test_a_phantom_is_made_and_its_sections_are_counted(tmp_path):
-    said = clnet("phantom", "--out", tmp_path / "p", "--pairs", 8, "--size", 128, 96, "--workers", 1)
+    said = clnet("phantom", "--output", tmp_path / "p", "--pairs", 8, "--size", 128, 96, "--workers", 1)
     assert said.returncode == 0, said.stderr
     assert "training" in said.stdout
     assert (tmp_path / "p" / "preview.png").stat().st_size > 1000
 
 
 def test_an_error_is_one_line_without_a_traceback(tmp_path):
-    said = clnet("phantom", "--out", tmp_path, "--difficulty", "brutal")
+    said = clnet("phantom", "--output", tmp_path, "--difficulty", "brutal")
     assert said.returncode == 2
     assert said.stderr == "clnet phantom: difficulty is 'brutal'; expected one of easy, standard, hard\n"
 
@@ -92,9 +92,8 @@ def test_pairs_lists_breasts_and_what_is_left_out(capsys):
 
 
 def test_pairs_finds_both_views_of_a_phantom_breast(tmp_path, capsys):
-    assert (
-        main(["phantom", "--out", str(tmp_path), "--pairs", "2", "--size", "96", "64", "--workers", "1"]) == 0
-    )
+    options = ["--pairs", "2", "--size", "96", "64", "--workers", "1"]
+    assert main(["phantom", "--output", str(tmp_path), *options]) == 0
     capsys.readouterr()
     assert main(["pairs", str(tmp_path / "images")]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -1,4 +1,4 @@
-"""`clnet convert DATASET SRC --out DIR` and `clnet check DIR`: from a data set to a datalist to rely on."""
+"""`clnet convert DATASET SRC --output DIR` and `clnet check DIR`: from a data set to a checked datalist."""
 
 import argparse
 from pathlib import Path
@@ -81,7 +81,7 @@ def add_check(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 def _common_options() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("source", type=Path, metavar="SRC", help="folder of the data set")
-    common.add_argument("--out", type=Path, metavar="DIR", help="folder to write to")
+    common.add_argument("--output", type=Path, metavar="DIR", help="folder to write to")
     common.add_argument(
         "--geometric-links",
         action="store_true",
@@ -117,22 +117,22 @@ def _convert(options: argparse.Namespace) -> int:
         for name, number in count_tables(options.source, options.tables or ()).items():
             print(f"{name:<36}{number:>7}")
         return 0
-    if options.out is None:
-        raise OptionError("--out DIR is missing: where shall the datalist be written?")
+    if options.output is None:
+        raise OptionError("--output DIR is missing: where shall the datalist be written?")
 
     from clnet.converters.account import describe
     from clnet.converters.convert import ConversionSettings, convert
     from clnet.converters.workspace import ACCOUNT, DATALIST, Workspace
     from clnet.preprocessing.depth import breast_extent
 
-    workspace = Workspace.open(options.source, options.out, options.workers)
+    workspace = Workspace.open(options.source, options.output, options.workers)
     settings = ConversionSettings(
         options.geometric_links, options.two_views_only, options.validation, options.test, options.seed
     )
     account = convert(_read(workspace, options), workspace, settings, breast_extent)
     print(describe(account))
-    print(f"\ndatalist   {options.out / DATALIST}\naccount    {options.out / ACCOUNT}")
-    return _check(options.out, options.workers) if options.check else 0
+    print(f"\ndatalist   {options.output / DATALIST}\naccount    {options.output / ACCOUNT}")
+    return _check(options.output, options.workers) if options.check else 0
 
 
 def _read(workspace: "Workspace", options: argparse.Namespace) -> "Source":

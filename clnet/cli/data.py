@@ -17,7 +17,7 @@ def add_phantom(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "The same settings give the same bytes.",
         formatter_class=DefaultsFormatter,
     )
-    command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write to")
+    command.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder to write to")
     command.add_argument("--pairs", type=int, default=40, metavar="N", help="how many pairs to make")
     command.add_argument("--seed", type=int, default=0, metavar="S", help="another seed, another phantom")
     command.add_argument(
@@ -33,14 +33,14 @@ def _phantom(options: argparse.Namespace) -> None:
 
     rows, columns = options.size
     settings = PhantomSettings(options.pairs, options.seed, rows, columns, options.difficulty)
-    datalist = make_phantom(options.out, settings, options.workers)
+    datalist = make_phantom(options.output, settings, options.workers)
     for section, pairs in datalist.sections.items():
         lesions = {
             (pair.pair_id, i) for pair in pairs for view in pair.views.values() for i in view.lesion_ids
         }
         links = sum(len(pair.links) for pair in pairs)
         print(f"{section:<11}{len(pairs):>5} pairs {len(lesions):>5} masses, {links} linked in both views")
-    print(f"datalist  {options.out / 'datalist.json'}\npicture   {options.out / 'preview.png'}")
+    print(f"datalist  {options.output / 'datalist.json'}\npicture   {options.output / 'preview.png'}")
 
 
 def add_pairs(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

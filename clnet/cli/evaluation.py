@@ -20,7 +20,7 @@ def add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     command.add_argument("--section", default="test", help="of the datalist: training, validation or test")
     command.add_argument("--findings", type=Path, required=True, metavar="FILE", help="findings file")
-    command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write to")
+    command.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder to write to")
     command.add_argument(
         "--iou", type=float, nargs="+", default=(0.2, 0.5), metavar="IOU", help="the overlap that makes a hit"
     )
@@ -62,15 +62,15 @@ def _evaluate(options: argparse.Namespace) -> None:
         options.datalist,
         options.section,
         options.findings,
-        options.out,
+        options.output,
         settings,
         report=not options.no_report,
         max_pairs=options.max_pairs,
     )
     print(metrics_tables(evaluation.metrics))
-    print(f"\nmetrics   {options.out / 'metrics.json'}\npicture   {options.out / 'froc.png'}")
+    print(f"\nmetrics   {options.output / 'metrics.json'}\npicture   {options.output / 'froc.png'}")
     if not options.no_report:
-        print(f"report    {options.out / 'report.html'}")
+        print(f"report    {options.output / 'report.html'}")
 
 
 def add_report(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -107,7 +107,7 @@ def add_compare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "runs", nargs="+", metavar="RUN", help="a folder that `clnet evaluate` wrote, or mlflow:RUN_ID"
     )
     command.add_argument(
-        "--out", type=Path, metavar="DIR", help="folder to write comparison.json and froc.png to"
+        "--output", type=Path, metavar="DIR", help="folder to write comparison.json and froc.png to"
     )
     command.add_argument(
         "--tracking-uri", metavar="URI", help="of MLflow (default: the environment's MLFLOW_TRACKING_URI)"
@@ -124,9 +124,9 @@ def _compare(options: argparse.Namespace) -> None:
     runs = read_runs(options.runs, options.tracking_uri)
     comparison = compare(runs, options.resamples, options.seed)
     print(comparison_tables(comparison))
-    if options.out:
-        write_comparison(comparison, runs, options.out)
-        print(f"\nnumbers   {options.out / 'comparison.json'}\npicture   {options.out / 'froc.png'}")
+    if options.output:
+        write_comparison(comparison, runs, options.output)
+        print(f"\nnumbers   {options.output / 'comparison.json'}\npicture   {options.output / 'froc.png'}")
 
 
 def _add_max_pairs(command: argparse.ArgumentParser) -> None:

@@ -35,7 +35,7 @@ class Workspace:
         if not source.exists():
             raise ConversionError(f"{source}: no such file or folder. Check the path.")
         if source.resolve() == out.resolve():
-            raise ConversionError(f"{out}: is the data set's own folder; give another one by --out.")
+            raise ConversionError(f"{out}: is the data set's own folder; give another one by --output.")
         if out.is_file() or ((out / DATALIST).exists() and not (out / ACCOUNT).exists()):
             raise ConversionError(f"{out}: holds something that `clnet convert` did not write; give another.")
         return cls(source, out, Memory(out / MEMORY, workers))

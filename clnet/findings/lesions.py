@@ -1,4 +1,4 @@
-"""From detections and links to lesions: what a person wants to hear of a breast."""
+"""From detections and links to lesions: what a person wants to know about a breast."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from clnet.boxes import box_iou
 from clnet.data.pair import VIEW_NAMES
-from clnet.findings.types import Detections, PairFindings
+from clnet.findings.types import Detection, Detections, PairFindings
 
 SAME_PLACE = 0.5  # IoU from which two detections of a view are one
 
@@ -16,34 +16,39 @@ class Lesion:
     """One lesion of a breast.
 
     Attributes:
-        cc, mlo: the index of its detection in each view; None where it was not seen.
-        score: the highest of its detections'.
-        link_score: how sure it is that the detections are one lesion, or, for a lesion in one view, that the
-            other view does not show it; None if the model does not say.
+        score: the highest score of its detections.
+        link_score: the score of the link between the two detections or, for a lesion seen in one view, the
+            score that the other view does not show it; None if the model says neither.
+        cc, mlo: its detection in each view; None where it was not seen.
     """
 
-    cc: int | None
-    mlo: int | None
     score: float
     link_score: float | None
+    cc: Detection | None
+    mlo: Detection | None
+
+    @property
+    def views(self) -> dict[str, Detection]:
+        """The detections by name of the view, where it was seen."""
+        return {name: seen for name in VIEW_NAMES if (seen := getattr(self, name)) is not None}
 
     @property
     def is_linked(self) -> bool:
-        """Whether both views show it."""
-        return self.cc is not None and self.mlo is not None
+        """Whether it was seen in both views."""
+        return len(self.views) == 2
 
 
 def merge_into_lesions(pair: PairFindings, min_score: float, min_link_score: float = 0.5) -> list[Lesion]:
-    """Join detections that are linked, and take the others as they are; the surest lesion first.
+    """Join linked detections, keep the others as they are, and sort the lesions by falling score.
 
-    A detection that repeats a surer one, at an IoU of 0.5 or more, is that one. Links are taken by falling
-    score, one to the dustbin like any other, and each detection joins one lesion at the most. A detection
-    below `min_score` is shown only with a partner that reaches it: the other view vouches for it.
+    A detection that overlaps a surer one at an IoU of 0.5 or more is a duplicate of it. Links are taken by
+    falling score, links to the dustbin included, and each detection joins one lesion at most. A detection
+    below `min_score` is kept only with a partner that reaches it: the other view vouches for it.
 
     Args:
         pair: findings of a breast.
-        min_score: that at least one detection of a lesion reaches.
-        min_link_score: below it a link is none.
+        min_score: the least score of a lesion.
+        min_link_score: the least score of a link.
     """
     kept_index = {name: suppress_duplicates(view) for name, view in pair.views.items()}
     free = {name: set(surest) for name, surest in kept_index.items()}
@@ -52,8 +57,9 @@ def merge_into_lesions(pair: PairFindings, min_score: float, min_link_score: flo
     def take(ends: dict[str, int], link_score: float | None) -> None:
         for name, index in ends.items():
             free[name].remove(index)
-        score = max(float(pair.views[name].scores[index]) for name, index in ends.items())
-        lesions.append(Lesion(ends.get("cc"), ends.get("mlo"), score, link_score))
+        seen = {name: pair.views[name][index] for name, index in ends.items()}
+        score = max(detection.score for detection in seen.values())
+        lesions.append(Lesion(score, link_score, seen.get("cc"), seen.get("mlo")))
 
     for link in sorted(pair.links, key=lambda link: -link.score):
         if link.score < min_link_score:
@@ -70,7 +76,7 @@ def merge_into_lesions(pair: PairFindings, min_score: float, min_link_score: flo
 
 
 def suppress_duplicates(view: Detections) -> list[int]:
-    """For each detection, itself or the surer one that it repeats."""
+    """For each detection its own index, or that of the surer one that it duplicates."""
     overlaps = np.asarray(box_iou(view.boxes, view.boxes)) if len(view) else np.zeros((0, 0))
     kept_index = list(range(len(view)))
     surest: list[int] = []

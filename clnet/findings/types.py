@@ -34,6 +34,20 @@ class FindingsError(ClnetError):
     """Findings that cannot be used; the message names file, pair, view, index and value."""
 
 
+class Detection(NamedTuple):
+    """One box in a view.
+
+    Attributes:
+        box: (x_min, y_min, x_max, y_max) in pixels of the stored image.
+        score: of the box; higher is surer.
+        index: its place among the detections of the view.
+    """
+
+    box: tuple[float, float, float, float]
+    score: float
+    index: int
+
+
 @dataclass(frozen=True, eq=False)
 class Detections:
     """What was found in one view.
@@ -67,6 +81,10 @@ class Detections:
 
     def __len__(self) -> int:
         return len(self.scores)
+
+    def __getitem__(self, index: int) -> Detection:
+        x_min, y_min, x_max, y_max = _shortest(self.boxes[index])
+        return Detection((x_min, y_min, x_max, y_max), float(self.scores[index]), index)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Detections):
@@ -163,7 +181,7 @@ class PairFindings:
 
 @dataclass(frozen=True)
 class Findings:
-    """The findings of one model on a set of pairs, each of which stands in it once."""
+    """The findings of one model on a set of pairs, each of which appears once."""
 
     model: str
     pairs: tuple[PairFindings, ...] = ()
@@ -173,7 +191,7 @@ class Findings:
         seen: set[str] = set()
         for pair in self.pairs:
             if pair.pair_id in seen:
-                raise FindingsError(f"pair {pair.pair_id!r} stands twice; a pair has one entry")
+                raise FindingsError(f"pair {pair.pair_id!r} appears twice; a pair has one entry")
             seen.add(pair.pair_id)
 
     def __iter__(self) -> Iterator[PairFindings]:
@@ -189,7 +207,7 @@ def read_findings(path: str | Path) -> Findings:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise FindingsError(f"{path}: there is no such file; give a findings file") from None
+        raise FindingsError(f"{path}: no such file; give a findings file") from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise FindingsError(f"{path}: cannot be read as JSON: {error}") from error
     try:
@@ -259,8 +277,7 @@ def _pair_to_json(pair: PairFindings) -> dict[str, Any]:
     def view(detections: Detections | None) -> dict[str, Any] | None:
         if detections is None:
             return None
-        # The shortest decimals that read back as the same float32.
-        boxes = [[float(str(number)) for number in box] for box in detections.boxes]
+        boxes = [_shortest(box) for box in detections.boxes]
         return {"boxes": boxes, "scores": detections.scores.tolist()}
 
     return {
@@ -303,6 +320,11 @@ def _numbers(values: Any, entry_shape: tuple[int, ...], name: str, expected: str
         if entry is None or entry.dtype.kind not in "fiu" or entry.shape != entry_shape:
             raise FindingsError(f"{name}[{index}] is {_short(value)}; {expected} is expected")
     raise FindingsError(f"{name} is {_short(values)}; a list with {expected} each is expected")
+
+
+def _shortest(box: NDArray[np.float32]) -> list[float]:
+    """The shortest decimals that read back as the same float32."""
+    return [float(str(edge)) for edge in box]
 
 
 def _array(values: Any) -> NDArray[Any] | None:

@@ -7,13 +7,12 @@ Started by torchrun, each process takes its share of the breasts, and the first 
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
-from torch import distributed
+import ignite.distributed as idist
 from torch.utils.data import DataLoader
 from tqdm import tqdm
 
@@ -21,7 +20,14 @@ from clnet import __version__
 from clnet.data.header import BURNED_IN, image_format, may_show_text
 from clnet.data.pair import VIEW_NAMES
 from clnet.data.study import LeftOut
-from clnet.distributed import is_first_process, join_processes, leave_processes, process_device
+from clnet.distributed import (
+    first_decides,
+    gather,
+    is_first_process,
+    join_processes,
+    leave_processes,
+    process_device,
+)
 from clnet.errors import ClnetError
 from clnet.findings.result import BreastResult, ViewResult
 from clnet.findings.types import Detections, PairFindings
@@ -42,8 +48,6 @@ from clnet.reports.picture import findings_picture
 from clnet.reports.sr_document import BreastReport, read_source, save_report
 from clnet.reports.sr_mammography_cad import mammography_cad_report
 from clnet.reports.sr_measurements import measurement_report
-
-Made = TypeVar("Made")
 
 
 class PredictError(ClnetError):
@@ -92,9 +96,10 @@ def predict(path: str | Path, output: str | Path, settings: PredictSettings) -> 
     if "RANK" in os.environ:
         join_processes()
     model = open_bundle(settings.bundle, settings.device or process_device())
-    plan = _first_decides(lambda: _plan(path, output, model, settings))
+    plan = first_decides(lambda: _plan(path, output, model, settings))
     analysis = Analysis(model, plan.task, output, settings)
-    refused = _gather(analysis.analyse(plan.waiting[_rank() :: _processes()]))
+    mine = plan.waiting[idist.get_rank() :: idist.get_world_size()]
+    refused = [item for part in gather(analysis.analyse(mine)) for item in part]
     done_before = len(plan.task.breasts) - len(plan.waiting)
     summary = analysis.finish(refused, done_before) if is_first_process() else None
     leave_processes()
@@ -284,28 +289,3 @@ def key_of(breast: Breast, model: BundleModel, settings: PredictSettings) -> str
     """Changes with whatever the result of a breast depends on."""
     words = (__version__, model.name, settings.min_score, breast.pair.pair_id, source_key(breast))
     return hashlib.sha256(repr(words).encode()).hexdigest()[:32]
-
-
-def _first_decides(make: Callable[[], Made]) -> Made:
-    """What the first process makes, in every process."""
-    made = [make() if is_first_process() else None]
-    if distributed.is_initialized():
-        distributed.broadcast_object_list(made)
-    return made[0]  # type: ignore[return-value]
-
-
-def _gather(mine: list[LeftOut]) -> list[LeftOut]:
-    """What all processes have, in every process; none goes on before all are here."""
-    shards = [mine]
-    if distributed.is_initialized():
-        shards = [[] for _ in range(_processes())]
-        distributed.all_gather_object(shards, mine)
-    return [item for shard in shards for item in shard]
-
-
-def _rank() -> int:
-    return distributed.get_rank() if distributed.is_initialized() else 0
-
-
-def _processes() -> int:
-    return distributed.get_world_size() if distributed.is_initialized() else 1

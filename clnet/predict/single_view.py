@@ -85,10 +85,8 @@ class SingleViewBoxesd:
     def __call__(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """``box`` [n, 6]: centre and size along L, P and S; ``label`` [n], all 0."""
         (findings,) = self.postprocessing({**data["batch"], "pred": data["pred"]})["findings"]
-        detections = findings.views[data["view"]]
         lesions = merge_into_lesions(findings, self.min_score)
-        chosen = [getattr(lesion, data["view"]) for lesion in lesions]
-        boxes = torch.from_numpy(detections.boxes[chosen])
+        boxes = torch.tensor([lesion.views[data["view"]].box for lesion in lesions]).reshape(-1, 4)
         return {
             **data,
             "box": slicer_boxes(boxes, data["spacing"]),

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from ignite.engine import Events
 from monai.engines.workflow import Workflow
-from torch import distributed
 
+from clnet.distributed import gather
 from clnet.findings.types import Findings, PairFindings, write_findings
 
 logger = logging.getLogger(__name__)
@@ -41,10 +41,7 @@ class FindingsWriter:
 
     def write(self, engine: Workflow) -> None:
         """Write the findings of all processes."""
-        shards = [self.pairs]
-        if distributed.is_available() and distributed.is_initialized():
-            shards = [[] for _ in range(distributed.get_world_size())]
-            distributed.all_gather_object(shards, self.pairs)
+        shards = gather(self.pairs)
         if engine.state.rank == 0:
             by_id = {pair.pair_id: pair for shard in shards for pair in shard}
             write_findings(

@@ -12,11 +12,11 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import ignite.distributed as idist
 import numpy as np
 import torch
 from monai.transforms.compose import Compose
 from monai.transforms.transform import Randomizable
-from torch import distributed
 from torch.utils.data import Dataset, Sampler
 
 
@@ -72,8 +72,8 @@ class EpochDataset(Dataset[Any]):
 class EpochSampler(Sampler[int]):
     """Each epoch a new order of all items, given by the seed and the epoch; the next epoch at each iteration.
 
-    Of several processes each takes every so manieth of that order; the few items that would make their
-    numbers unequal are left for another epoch.
+    Of n processes each takes every n-th item of that order; the few items that would make their shares
+    unequal are left for another epoch.
 
     Args:
         length: number of items.
@@ -85,7 +85,7 @@ class EpochSampler(Sampler[int]):
         self.length = length
         self.seed = seed
         self.epoch = epoch
-        self.rank, self.processes = _rank_and_processes()
+        self.rank, self.processes = idist.get_rank(), idist.get_world_size()
 
     def __len__(self) -> int:
         return self.length // self.processes
@@ -101,17 +101,10 @@ class ShardSampler(Sampler[int]):
     """All items in their order, each in one process only: for evaluation, where every item counts once."""
 
     def __init__(self, length: int) -> None:
-        rank, processes = _rank_and_processes()
-        self.indices = range(rank, length, processes)
+        self.indices = range(idist.get_rank(), length, idist.get_world_size())
 
     def __len__(self) -> int:
         return len(self.indices)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.indices)
-
-
-def _rank_and_processes() -> tuple[int, int]:
-    if distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), distributed.get_world_size()
-    return 0, 1

@@ -1,4 +1,4 @@
-"""Findings as COCO, with what COCO has no word for: which lesion, which breast, which view.
+"""Findings as COCO, with three keys of our own: the lesion, the breast and the view.
 
 Boxes are [x, y, width, height] in pixels of the stored image. Annotations with the same breast_id and
 lesion_id are one lesion in its two views.
@@ -11,12 +11,11 @@ from clnet.findings.result import BreastResult
 
 
 def coco_of(results: Iterable[BreastResult], model: str, notice: str) -> dict[str, Any]:
-    """The COCO object of these breasts; its annotations are the lesions that the reports show."""
+    """The COCO object of these breasts; its annotations are the lesions of the reports."""
     images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     for result in results:
-        for name, detections in result.findings.views.items():
-            view = result.views[name]
+        for name, view in result.views.items():
             images.append(
                 {
                     "id": len(images) + 1,
@@ -29,10 +28,10 @@ def coco_of(results: Iterable[BreastResult], model: str, notice: str) -> dict[st
                 }
             )
             for number, lesion in enumerate(result.lesions, start=1):
-                index = getattr(lesion, name)
-                if index is None:
+                if name not in lesion.views:
                     continue
-                x_min, y_min, x_max, y_max = (float(edge) for edge in detections.boxes[index])
+                seen = lesion.views[name]
+                x_min, y_min, x_max, y_max = seen.box
                 width, height = x_max - x_min, y_max - y_min
                 annotations.append(
                     {
@@ -42,7 +41,7 @@ def coco_of(results: Iterable[BreastResult], model: str, notice: str) -> dict[st
                         "bbox": [x_min, y_min, width, height],
                         "area": width * height,
                         "iscrowd": 0,
-                        "score": float(detections.scores[index]),
+                        "score": seen.score,
                         "lesion_id": number,
                         "link_score": lesion.link_score,
                         "breast_id": result.breast_id,

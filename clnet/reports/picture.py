@@ -1,4 +1,4 @@
-"""Findings as a picture: boxes with scores, the same lesion linked, and the truth where it is known."""
+"""Findings as a picture: boxes with scores, linked lesions, and the truth where it is known."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,37 +8,40 @@ from PIL import Image
 
 from clnet.data.pair import VIEW_NAMES
 from clnet.data.pictures import Mark, pair_picture
-from clnet.findings.lesions import merge_into_lesions
-from clnet.findings.types import PairFindings
+from clnet.findings.lesions import Lesion
 
 Boxes = Sequence[Sequence[float]]
 
 
 def findings_picture(
     images: Mapping[str, NDArray[np.float32] | None],
-    pair: PairFindings,
+    lesions: Sequence[Lesion],
     title: str,
-    min_score: float,
     truth: Mapping[str, Boxes] | None = None,
     height: int = 520,
+    stored_rows: Mapping[str, int] | None = None,
 ) -> Image.Image:
     """Draw what was found in a breast.
 
     Args:
-        images: [H, W] grey values of each view as stored.
-        pair: its findings. Each lesion has a number, in both views the same, with the score of the view.
-        title: a line above the views; it should not tell who the patient is.
-        min_score: see `merge_into_lesions`.
-        truth: boxes that a reader marked in each view; drawn with broken lines.
+        images: [H, W] grey values of each view, of the stored size or reduced.
+        lesions: what was found, in pixels of the stored images. They are numbered in this order, as in the
+            reports; a lesion has the same number in both views, and the score of its detection beside it.
+        title: a line above the views; it should not identify the patient.
+        truth: boxes that a reader marked in each view, drawn with broken lines.
         height: of the views in pixels of the picture.
+        stored_rows: the rows of each stored image, where `images` are reduced.
     """
+
+    def in_picture(name: str, box: Sequence[float]) -> tuple[float, ...]:
+        image = images[name]
+        factor = image.shape[0] / stored_rows[name] if stored_rows and image is not None else 1.0
+        return tuple(factor * float(edge) for edge in box)
+
     marks: dict[str, list[Mark]] = {name: [] for name in VIEW_NAMES}
-    for number, lesion in enumerate(merge_into_lesions(pair, min_score)):
-        for name, view in pair.views.items():
-            index = getattr(lesion, name)
-            if index is not None:
-                box = tuple(float(edge) for edge in view.boxes[index])
-                marks[name].append(Mark(box, f"{number + 1}: {view.scores[index]:.2f}", number))
+    for number, lesion in enumerate(lesions, start=1):
+        for name, seen in lesion.views.items():
+            marks[name].append(Mark(in_picture(name, seen.box), f"{number}: {seen.score:.2f}", number - 1))
     for name, boxes in (truth or {}).items():
-        marks[name] += [Mark(tuple(map(float, box)), "", lesion=None) for box in boxes]
+        marks[name] += [Mark(in_picture(name, box), "", lesion=None) for box in boxes]
     return pair_picture(images, marks, title, height)

@@ -42,6 +42,7 @@ from pydicom.uid import MammographyCADSRStorage
 
 from clnet.data.header import spacing_of
 from clnet.findings.lesions import Lesion
+from clnet.findings.types import Detection
 from clnet.reports.sr_document import (
     ALGORITHM,
     CERTAINTY_OF_FEATURE,
@@ -143,9 +144,9 @@ def _impressions(report: BreastReport) -> Dataset:
 
 def _feature(report: BreastReport, lesion: Lesion) -> Dataset:
     """A lesion: a composite of both views (TID 4004), or what one view shows."""
-    views = [view for view in report.sources if getattr(lesion, view) is not None]
-    if len(views) == 1:
-        return _single_image_finding(report, lesion, views[0], CONTAINS)
+    if not lesion.is_linked:
+        ((view, detection),) = lesion.views.items()
+        return _single_image_finding(report, detection, view, CONTAINS)
     certainty = [_percent(CERTAINTY_OF_FEATURE, lesion.link_score)] if lesion.link_score is not None else []
     return _node(
         _code(CONTAINS, DCM.CompositeFeature, MASS),
@@ -154,16 +155,18 @@ def _feature(report: BreastReport, lesion: Lesion) -> Dataset:
         _code(PROPERTIES, DCM.ScopeOfFeature, DCM.FeatureDetectedOnMultipleImages),
         *_algorithm(report),
         *certainty,
-        *(_single_image_finding(report, lesion, view, INFERRED) for view in views),
+        *(
+            _single_image_finding(report, detection, view, INFERRED)
+            for view, detection in lesion.views.items()
+        ),
     )
 
 
 def _single_image_finding(
-    report: BreastReport, lesion: Lesion, view: str, relationship: RelationshipTypeValues
+    report: BreastReport, detection: Detection, view: str, relationship: RelationshipTypeValues
 ) -> Dataset:
     """A box (TID 4006) with its geometry (TID 4021)."""
-    detections, index = report.findings.views[view], getattr(lesion, view)
-    x_min, y_min, x_max, y_max = (float(edge) for edge in detections.boxes[index])
+    x_min, y_min, x_max, y_max = detection.box
     centre = [((x_min + x_max) / 2, (y_min + y_max) / 2)]
     image = _reference(report, view, SELECTED)
 
@@ -174,9 +177,9 @@ def _single_image_finding(
         _code(relationship, DCM.SingleImageFinding, DENSITY),
         _code(MODIFIER, DCM.RenderingIntent, SHOW),
         *_algorithm(report),
-        _percent(CERTAINTY_OF_FINDING, float(detections.scores[index])),
+        _percent(CERTAINTY_OF_FINDING, detection.score),
         geometry(DCM.Center, GraphicTypeValues.POINT, centre),
-        geometry(DCM.Outline, GraphicTypeValues.POLYLINE, outline(detections.boxes[index])),
+        geometry(DCM.Outline, GraphicTypeValues.POLYLINE, outline(detection.box)),
     )
 
 

@@ -54,8 +54,7 @@ def measurement_report(report: BreastReport) -> ComprehensiveSR:
     groups = [
         _group(report, number, lesion, view)
         for number, lesion in enumerate(report.lesions, start=1)
-        for view in report.findings.views
-        if getattr(lesion, view) is not None
+        for view in lesion.views
     ]
     content = MeasurementReport(
         observation_context=ObservationContext(observer_device_context=_device(report)),
@@ -92,14 +91,13 @@ def _group(
     report: BreastReport, number: int, lesion: Lesion, view: str
 ) -> PlanarROIMeasurementsAndQualitativeEvaluations:
     """One box (TID 1410)."""
-    detections, index = report.findings.views[view], getattr(lesion, view)
-    source = report.sources[view]
+    detection, source = lesion.views[view], report.sources[view]
     region = ImageRegion(
         graphic_type=GraphicTypeValues.POLYLINE,
-        graphic_data=np.array(outline(detections.boxes[index])),
+        graphic_data=np.array(outline(detection.box)),
         source_image=SourceImageForRegion(source.SOPClassUID, source.SOPInstanceUID),
     )
-    scores = [Measurement(CERTAINTY_OF_FINDING, percent(detections.scores[index]), PERCENT)]
+    scores = [Measurement(CERTAINTY_OF_FINDING, percent(detection.score), PERCENT)]
     if lesion.link_score is not None:
         scores.append(Measurement(CERTAINTY_OF_FEATURE, percent(lesion.link_score), PERCENT))
     return PlanarROIMeasurementsAndQualitativeEvaluations(

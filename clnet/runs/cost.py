@@ -6,10 +6,10 @@ import sys
 import time
 from pathlib import Path
 
+import ignite.distributed as idist
 import torch
 from ignite.engine import Events
 from monai.engines.trainer import SupervisedTrainer
-from torch import distributed
 
 
 class Cost:
@@ -51,8 +51,7 @@ class Cost:
 
     def _batch_came(self, engine: SupervisedTrainer) -> None:
         self._waited += time.perf_counter() - self._asked_at
-        processes = distributed.get_world_size() if distributed.is_initialized() else 1
-        self._pairs += len(engine.state.batch["image"]) * processes
+        self._pairs += len(engine.state.batch["image"]) * idist.get_world_size()
 
     def _iteration_completed(self, engine: SupervisedTrainer) -> None:
         now = time.perf_counter()

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from torch import distributed
+import ignite.distributed as idist
 
 from clnet.data.datalist import Datalist, DatalistError, read_datalist
 from clnet.distributed import is_first_process
@@ -20,8 +20,7 @@ def open_dataset(dataset_dir: str | Path, phantom_dir: str | Path, phantom_pairs
     dataset_dir = Path(dataset_dir)
     if dataset_dir == Path(phantom_dir) and is_first_process():
         make_phantom(dataset_dir, PhantomSettings(phantom_pairs))
-    if distributed.is_initialized():
-        distributed.barrier()
+    idist.barrier()
     if not (dataset_dir / "datalist.json").exists():
         raise DatalistError(
             f"dataset_dir: {dataset_dir} has no datalist.json; give a folder with one, or leave "

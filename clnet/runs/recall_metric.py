@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from ignite.engine import Engine
 from ignite.metrics import Metric
-from torch import distributed
 
+from clnet.distributed import gather
 from clnet.evaluation.froc import IOU_THRESHOLDS, MEAN_RATES, RATES, recall_table
 from clnet.evaluation.hits import ImageResult
 
@@ -87,11 +87,7 @@ class MeanRecall(Metric):
     def images(self) -> list[ImageResult]:
         """The images of the pairs of all processes. Every process must call it."""
         if self._images is None:
-            pairs = self._pairs
-            if distributed.is_available() and distributed.is_initialized():
-                parts: list[Any] = [None] * distributed.get_world_size()
-                distributed.all_gather_object(parts, pairs)
-                pairs = {pair_id: images for part in parts for pair_id, images in part.items()}
+            pairs = {pair_id: images for part in gather(self._pairs) for pair_id, images in part.items()}
             self._images = [image for pair_id in sorted(pairs) for image in pairs[pair_id]]
         return self._images
 

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from torch import distributed
-
+from clnet.distributed import first_decides
 from clnet.errors import ClnetError
 from clnet.runs.checkpoints import LAST
 
@@ -17,12 +16,7 @@ def run_folder(output_dir: str | Path, name: str, resume: bool = False) -> str:
 
     To resume, the folder must be there. In several processes the first decides for all.
     """
-    folder: list[str | None] = [None]
-    if not distributed.is_initialized() or distributed.get_rank() == 0:
-        folder = [str(_choose(Path(output_dir), name, resume))]
-    if distributed.is_initialized():
-        distributed.broadcast_object_list(folder)
-    return str(folder[0])
+    return str(first_decides(lambda: _choose(Path(output_dir), name, resume)))
 
 
 def _choose(output_dir: Path, name: str, resume: bool) -> Path:

@@ -15,6 +15,7 @@ from clnet.evaluation.figure import draw_froc
 from clnet.evaluation.froc import RATES, cutoff_scores, froc, recall_table
 from clnet.evaluation.hits import find_hits, find_overlaps
 from clnet.evaluation.metrics import CURVE_RATES
+from clnet.findings.lesions import merge_into_lesions
 from clnet.findings.types import PairFindings
 from clnet.reports.picture import findings_picture
 from clnet.runs.recall_metric import MeanRecall
@@ -78,9 +79,8 @@ class ValidationPictures:
                     name: read_image(view["file"]).pixels if view else None
                     for name, view in zip(VIEW_NAMES, meta, strict=True)
                 },
-                found,
+                merge_into_lesions(found, np.nextafter(shown_above, np.inf)),
                 f"validation pair {number}   white: marked, coloured: found",
-                np.nextafter(shown_above, np.inf),
                 dict(zip(VIEW_NAMES, lesions, strict=True)),
             )
             for number, (found, lesions, meta) in enumerate(self._kept, start=1)

@@ -114,13 +114,13 @@ def test_findings_are_those_of_predict(client, predicted):
         for got, lesion in zip(answer["lesions"], lesions, strict=True):
             assert (got["score"], got["link_score"]) == (lesion.score, lesion.link_score)
             for view in ("cc", "mlo"):
-                index = getattr(lesion, view)
-                if index is None:
+                seen = getattr(lesion, view)
+                if seen is None:
                     assert got[view] is None
                 else:
                     detections = findings.views[view]
-                    assert np.array_equal(np.float32(got[view]["box"]), detections.boxes[index])
-                    assert got[view]["score"] == detections.scores[index]
+                    assert np.array_equal(np.float32(got[view]["box"]), detections.boxes[seen.index])
+                    assert got[view]["score"] == detections.scores[seen.index]
             linked += lesion.is_linked
     assert linked >= 2
     assert "phantom" in answer["notice"]
@@ -137,12 +137,12 @@ def test_infer_gives_the_boxes_of_the_image_with_the_linked_box_of_its_partner(c
             shown = [lesion for lesion in lesions if getattr(lesion, view) is not None]
             assert len(answer["boxes"]) == len(shown)
             for got, lesion in zip(answer["boxes"], shown, strict=True):
-                here = getattr(lesion, view)
+                here = getattr(lesion, view).index
                 assert got["score"] == findings.views[view].scores[here]
                 assert np.array_equal(np.float32(got["box"]), findings.views[view].boxes[here])
                 kinds.add(got["seen_in"])
                 if lesion.is_linked:
-                    there = getattr(lesion, other)
+                    there = getattr(lesion, other).index
                     assert got["seen_in"] == "both views"
                     assert got["partner"]["image"] == partner
                     assert got["partner"]["link_score"] == lesion.link_score

@@ -85,10 +85,10 @@ def test_infer_gives_what_predict_finds_in_the_files(client, folder, uids):
             lesion for lesion in merge_into_lesions(findings, settings.min_score) if lesion.cc is not None
         ]
         assert [box["score"] for box in answer["boxes"]] == [
-            findings.cc.scores[lesion.cc] for lesion in expected
+            findings.cc.scores[lesion.cc.index] for lesion in expected
         ]
         for box, lesion in zip(answer["boxes"], expected, strict=True):
-            assert np.array_equal(np.float32(box["box"]), findings.cc.boxes[lesion.cc])
+            assert np.array_equal(np.float32(box["box"]), findings.cc.boxes[lesion.cc.index])
         assert answer["partner"] == uids[name.replace("_CC", "_MLO")].SOPInstanceUID
         boxes += len(expected)
     assert boxes >= 2

@@ -74,7 +74,7 @@ def test_mlflow_hears_of_no_pair(output, mlflow_runs):
 @pytest.mark.slow
 def test_two_runs_of_mlflow_are_compared_by_one_command(output, mlflow_runs, tmp_path):
     runs = [f"mlflow:{mlflow_runs[f'evaluate-{variant}'].info.run_id}" for variant in reversed(VARIANTS)]
-    options = ["--out", tmp_path, "--resamples", "20", "--tracking-uri", f"sqlite:///{output}/mlflow.db"]
+    options = ["--output", tmp_path, "--resamples", "20", "--tracking-uri", f"sqlite:///{output}/mlflow.db"]
     subprocess.run(
         [sys.executable, "-m", "clnet.cli", "compare", *runs, *options],
         check=True,

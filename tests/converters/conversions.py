@@ -40,7 +40,7 @@ class Conversion:
 
 
 def convert(data_set, source, out, capsys, *options):
-    words = ["convert", data_set, str(source), "--out", str(out), "--workers", "1", *map(str, options)]
+    words = ["convert", data_set, str(source), "--output", str(out), "--workers", "1", *map(str, options)]
     status = main(words)
     said = capsys.readouterr()
     assert status == 0, said.err

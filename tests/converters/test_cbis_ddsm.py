@@ -226,7 +226,7 @@ def test_a_second_run_reads_no_image_again_and_gives_the_same_bytes(tmp_path, ca
 
 def test_a_folder_without_tables_is_an_error_that_says_so(tmp_path, capsys):
     (tmp_path / "data").mkdir()
-    words = ["convert", "cbis-ddsm", str(tmp_path / "data"), "--out", str(tmp_path / "out")]
+    words = ["convert", "cbis-ddsm", str(tmp_path / "data"), "--output", str(tmp_path / "out")]
     assert main(words) == 2
     assert "no table of CBIS-DDSM found" in capsys.readouterr().err
 
@@ -235,7 +235,8 @@ def test_tables_that_are_missing_or_broken_are_named(tmp_path, capsys):
     data = CbisDdsm(tmp_path / "data")
     two_views(data)
     source = data.tables()
-    words = ["convert", "cbis-ddsm", str(source), "--out", str(tmp_path / "out"), "--tables", "nowhere.csv"]
+    folders = [str(source), "--output", str(tmp_path / "out")]
+    words = ["convert", "cbis-ddsm", *folders, "--tables", "nowhere.csv"]
     assert main(words) == 2
     assert "nowhere.csv: no such table" in capsys.readouterr().err
     (source / "broken.csv").write_text("a,b\n" + "x" * 200_000)

@@ -194,7 +194,7 @@ def test_the_breasts_of_a_patient_stay_in_one_section(archive, converted):
 def test_a_file_that_is_not_coco_is_an_error(content, archive, tmp_path, capsys):
     file = tmp_path / "boxes.json"
     file.write_text(content)
-    words = ["convert", "dicom", str(archive.folder), "--out", str(tmp_path / "out"), "--boxes", str(file)]
+    words = ["convert", "dicom", str(archive.folder), "--output", str(tmp_path / "out"), "--boxes", str(file)]
     assert main(words) == 2
     assert f"{file}: not a COCO file" in capsys.readouterr().err
 
@@ -202,11 +202,11 @@ def test_a_file_that_is_not_coco_is_an_error(content, archive, tmp_path, capsys)
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["nowhere", "--out", "out"], "nowhere: no such file or folder"),
-        (["data"], "--out DIR is missing"),
-        (["data", "--out", "data"], "is the data set's own folder"),
-        (["data", "--out", "out", "--validation", "0.9", "--test", "0.9"], "expected shares"),
-        (["data", "--out", "out", "--boxes", "nowhere.csv"], "nowhere.csv: cannot be read as a table"),
+        (["nowhere", "--output", "out"], "nowhere: no such file or folder"),
+        (["data"], "--output DIR is missing"),
+        (["data", "--output", "data"], "is the data set's own folder"),
+        (["data", "--output", "out", "--validation", "0.9", "--test", "0.9"], "expected shares"),
+        (["data", "--output", "out", "--boxes", "nowhere.csv"], "nowhere.csv: cannot be read as a table"),
     ],
 )
 def test_options_that_make_no_sense_are_one_line(words, said, archive, tmp_path, capsys, monkeypatch):
@@ -220,7 +220,7 @@ def test_options_that_make_no_sense_are_one_line(words, said, archive, tmp_path,
 def test_a_datalist_of_somebody_else_is_not_overwritten(archive, tmp_path, capsys):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "datalist.json").write_text("{}")
-    assert main(["convert", "dicom", str(archive.folder), "--out", str(tmp_path / "mine")]) == 2
+    assert main(["convert", "dicom", str(archive.folder), "--output", str(tmp_path / "mine")]) == 2
     assert "did not write" in capsys.readouterr().err
     assert (tmp_path / "mine" / "datalist.json").read_text() == "{}"
 

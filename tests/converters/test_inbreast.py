@@ -173,7 +173,7 @@ def test_the_xls_has_file_names_as_floats_a_blank_after_mass_and_a_trailer(xls, 
 
 def test_without_xlrd_an_xls_is_an_error_that_says_what_to_do(xls, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "xlrd", None)
-    assert main(["convert", "inbreast", str(xls.parent), "--out", str(tmp_path / "out")]) == 2
+    assert main(["convert", "inbreast", str(xls.parent), "--output", str(tmp_path / "out")]) == 2
     said = capsys.readouterr().err
     assert "pip install 'clnet[xls]', or save it as CSV" in said
 
@@ -181,5 +181,5 @@ def test_without_xlrd_an_xls_is_an_error_that_says_what_to_do(xls, tmp_path, cap
 def test_a_damaged_xls_is_an_error(xls, tmp_path, capsys):
     pytest.importorskip("xlrd")
     xls.write_bytes(b"no workbook at all")
-    assert main(["convert", "inbreast", str(xls.parent), "--out", str(tmp_path / "out")]) == 2
+    assert main(["convert", "inbreast", str(xls.parent), "--output", str(tmp_path / "out")]) == 2
     assert "save it as CSV" in capsys.readouterr().err

@@ -126,5 +126,5 @@ def test_a_table_without_its_columns_is_an_error(data, tmp_path, capsys):
     data.table()
     table = data.folder / "finding_annotations.csv"
     table.write_text(table.read_text().replace("finding_categories", "categories"))
-    assert main(["convert", "vindr-mammo", str(data.folder), "--out", str(tmp_path / "out")]) == 2
+    assert main(["convert", "vindr-mammo", str(data.folder), "--output", str(tmp_path / "out")]) == 2
     assert "has no column 'finding_categories'" in capsys.readouterr().err

@@ -114,7 +114,8 @@ def test_runs_on_other_pairs_lesions_or_settings_are_refused(runs, tmp_path):
 
 
 def test_the_command_prints_a_table_and_writes_numbers_and_a_picture(runs, tmp_path, capsys):
-    arguments = ["compare", runs["weak"], runs["strong"], "--resamples", "100", "--out", str(tmp_path / "c")]
+    options = ["--resamples", "100", "--output", str(tmp_path / "c")]
+    arguments = ["compare", runs["weak"], runs["strong"], *options]
     assert main(arguments) == 0
     said = capsys.readouterr().out
     assert "strong − weak, IoU ≥ 0.5" in said

@@ -182,7 +182,7 @@ def run(files, *more, out="out"):
                 "--findings",
                 str(files / "findings.json"),
             ),
-            *("--out", str(files / out), "--resamples", "50", *more),
+            *("--output", str(files / out), "--resamples", "50", *more),
         ]
     )
 

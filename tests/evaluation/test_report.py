@@ -152,10 +152,10 @@ def test_the_command_evaluates_with_a_report_unless_told_not_to(tmp_path, capsys
     write_datalist(datalist, tmp_path / "datalist.json")
     write_findings(random_findings(datalist["test"]), tmp_path / "f.json")
     arguments = ["evaluate", "--datalist", tmp_path, "--findings", tmp_path / "f.json", "--resamples", 20]
-    assert main([*map(str, arguments), "--out", str(tmp_path / "with"), "--max-pairs", "2"]) == 0
+    assert main([*map(str, arguments), "--output", str(tmp_path / "with"), "--max-pairs", "2"]) == 0
     assert f"report    {tmp_path / 'with' / FILE_NAME}" in capsys.readouterr().out
     assert len(pairs_by_number(page_of(tmp_path / "with"))) == 2
-    assert main([*map(str, arguments), "--out", str(tmp_path / "without"), "--no-report"]) == 0
+    assert main([*map(str, arguments), "--output", str(tmp_path / "without"), "--no-report"]) == 0
     assert "report" not in capsys.readouterr().out
     assert not (tmp_path / "without" / FILE_NAME).exists()
 

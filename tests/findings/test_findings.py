@@ -108,7 +108,7 @@ def test_what_is_written_comes_back_exactly(tmp_path_factory, views):
         (["pairs", 1], 5, ["pairs[1] is 5", "an object"]),
         (["pairs", 1], {"pair_id": "x"}, ["pairs[1]", "'views' is missing"]),
         (["pairs", 0, "pair_id"], "", ["pair_id is ''"]),
-        (["pairs", 1, "pair_id"], "17_L", ["pair '17_L' stands twice"]),
+        (["pairs", 1, "pair_id"], "17_L", ["pair '17_L' appears twice"]),
         (["pairs", 0, "views", "ml"], {}, ["pair '17_L'", "unknown key 'ml'"]),
         (["pairs", 0, "views", "cc", "boxes", 1], [3, 2, 1, 4], ["pair '17_L', cc", "boxes[1] is [3.0, 2.0"]),
         (["pairs", 0, "views", "cc", "boxes", 1], [1, 2, 3], ["pair '17_L', cc", "boxes[1] is [1, 2, 3]"]),
@@ -170,7 +170,7 @@ def test_what_is_wrong_is_named_with_file_pair_view_index_and_value(tmp_path, pa
 
 
 def test_a_file_that_is_absent_or_no_json_is_named(tmp_path):
-    with pytest.raises(FindingsError, match=r"nowhere\.json: there is no such file"):
+    with pytest.raises(FindingsError, match=r"nowhere\.json: no such file"):
         read_findings(tmp_path / "nowhere.json")
     (tmp_path / "bad.json").write_text("{")
     with pytest.raises(FindingsError, match=r"bad\.json: cannot be read as JSON"):

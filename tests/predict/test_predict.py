@@ -142,8 +142,8 @@ def test_coco_is_coco_and_holds_every_box_of_every_lesion(run):
     for pair in read_findings(run["output"] / "findings.json"):
         for number, lesion in enumerate(merge_into_lesions(pair, MIN_SCORE), start=1):
             for view, detections in pair.views.items():
-                index = getattr(lesion, view)
-                if index is None:
+                seen = getattr(lesion, view)
+                if seen is None:
                     continue
                 (annotation,) = (
                     a
@@ -151,7 +151,7 @@ def test_coco_is_coco_and_holds_every_box_of_every_lesion(run):
                     if (a["breast_id"], a["lesion_id"], a["view"]) == (pair.pair_id, number, view)
                 )
                 x, y, width, height = annotation["bbox"]
-                assert [x, y, x + width, y + height] == pytest.approx(detections.boxes[index].tolist())
+                assert [x, y, x + width, y + height] == pytest.approx(detections.boxes[seen.index].tolist())
                 image = coco.imgs[annotation["image_id"]]
                 assert (image["view"], image["height"], image["width"]) == (view, 160, 112)
                 boxes += 1

@@ -93,9 +93,9 @@ def assert_same_lesions(read, lesions, findings, uids, only_linked=False):
         link = None if only_linked and not lesion.is_linked else lesion.link_score
         assert found.pop("link") == (None if link is None else pytest.approx(100 * link, abs=1e-4))
         expected = {
-            uids[view]: (detections.boxes[index], detections.scores[index])
+            uids[view]: (detections.boxes[seen.index], detections.scores[seen.index])
             for view, detections in findings.views.items()
-            if (index := getattr(lesion, view)) is not None
+            if (seen := getattr(lesion, view)) is not None
         }
         assert found.keys() == expected.keys()
         for uid, (box, score) in expected.items():

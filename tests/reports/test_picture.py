@@ -4,6 +4,7 @@ import numpy as np
 from PIL import ImageColor
 
 from clnet.data.pictures import COLOURS, PAPER
+from clnet.findings.lesions import merge_into_lesions
 from clnet.findings.types import Detections, Link, PairFindings
 from clnet.reports.picture import findings_picture
 
@@ -13,6 +14,10 @@ LINKED = PairFindings(
 )
 
 
+def drawn(found, min_score=0.5, images=BLACK, **options):
+    return findings_picture(images, merge_into_lesions(found, min_score), "", height=200, **options)
+
+
 def columns_of(picture, colour):
     """Which columns of the picture hold a colour."""
     pixels = np.asarray(picture)
@@ -20,7 +25,7 @@ def columns_of(picture, colour):
 
 
 def test_a_linked_lesion_is_drawn_from_view_to_view():
-    columns = columns_of(findings_picture(BLACK, LINKED, "", 0.5, height=200), COLOURS[0])
+    columns = columns_of(drawn(LINKED), COLOURS[0])
     # CC from 0 to 100, then a gap of 10 and MLO: box edges at 20 and 60, at 140 and 180, the link between.
     assert columns.min() == 20
     assert columns.max() >= 180
@@ -29,28 +34,26 @@ def test_a_linked_lesion_is_drawn_from_view_to_view():
 
 def test_without_a_link_nothing_is_drawn_between_the_views():
     apart = PairFindings("p", LINKED.cc, LINKED.mlo)
-    picture = findings_picture(BLACK, apart, "", 0.5, height=200)
+    picture = drawn(apart)
     assert columns_of(picture, COLOURS[0]).max() < 110
     assert columns_of(picture, COLOURS[1]).min() >= 140
 
 
 def test_what_was_marked_is_white_and_what_is_unsure_is_left_out():
-    picture = findings_picture(BLACK, LINKED, "", 0.95, truth={"cc": [[10, 10, 90, 90]]}, height=200)
+    picture = drawn(LINKED, 0.95, truth={"cc": [[10, 10, 90, 90]]})
     assert len(columns_of(picture, COLOURS[0])) == 0
     assert (columns_of(picture, "#ffffff").min(), columns_of(picture, "#ffffff").max()) == (10, 90)
 
 
 def test_a_missing_view_is_said_to_be_missing():
     alone = PairFindings("p", cc=LINKED.cc)
-    picture = findings_picture({"cc": BLACK["cc"], "mlo": None}, alone, "", 0.5, height=200)
+    picture = drawn(alone, images={"cc": BLACK["cc"], "mlo": None})
     assert picture.width == 100 + 10 + 100
 
 
 def test_a_label_stays_in_its_view_and_off_its_box():
     at_the_chest_wall = Detections([[60, 40, 98, 80]], [0.9])
-    picture = findings_picture(
-        BLACK, PairFindings("p", at_the_chest_wall, at_the_chest_wall), "", 0.5, height=200
-    )
+    picture = drawn(PairFindings("p", at_the_chest_wall, at_the_chest_wall))
     for left in (0, 110):
         view = np.asarray(picture)[-200:, left : left + 100].max(-1)
         box = view[40:81, 60:99].copy()
@@ -63,6 +66,12 @@ def test_a_label_stays_in_its_view_and_off_its_box():
 
 def test_a_label_beside_which_there_is_no_room_stands_on_its_box():
     wide = PairFindings("p", None, Detections([[2, 40, 98, 80]], [0.9]))
-    picture = findings_picture({"cc": None, "mlo": BLACK["mlo"]}, wide, "", 0.5, height=200)
+    picture = drawn(wide, images={"cc": None, "mlo": BLACK["mlo"]})
     inside = np.asarray(picture)[-200:, 110:].max(-1)[42:79, 4:96]
     assert inside.max() > 60  # letters, which would else be cut at the edge of the picture
+
+
+def test_boxes_are_drawn_at_their_place_in_reduced_images():
+    reduced = {name: image[::2, ::2] for name, image in BLACK.items()}
+    picture = drawn(LINKED, images=reduced, stored_rows={"cc": 200, "mlo": 200})
+    assert (np.asarray(picture) == np.asarray(drawn(LINKED))).all()

@@ -3,12 +3,13 @@
 import json
 import math
 
+import ignite.distributed as idist
 import numpy as np
 import pytest
 import torch
 from ignite.engine import Engine
 from random_findings import random_datalist, random_findings
-from torch import distributed, multiprocessing
+from torch import multiprocessing
 
 from clnet.evaluation.metrics import EvaluationSettings, evaluate
 from clnet.runs.recall_metric import MeanRecall
@@ -87,14 +88,14 @@ def test_without_lesions_there_is_no_mean():
 
 def one_process(rank, folder):
     torch.set_num_threads(1)
-    distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+    idist.initialize("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
     made, *_ = outputs()
     # Unequal parts, and pair 0 in both, as a sampler pads the last batch.
     mine = made[:17] if rank == 0 else [*made[17:], made[0]]
     got = run(MeanRecall(), [mine])
     with open(f"{folder}/{rank}.json", "w") as file:  # noqa: PTH123
         json.dump(got, file)
-    distributed.destroy_process_group()
+    idist.finalize()
 
 
 @pytest.mark.slow

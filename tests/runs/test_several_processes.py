@@ -4,11 +4,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import ignite.distributed as idist
 import pytest
 import torch
-from torch import distributed, multiprocessing
+from torch import multiprocessing
 
-from clnet.distributed import mean_count
+from clnet.distributed import (
+    ProcessesError,
+    first_decides,
+    gather,
+    is_first_process,
+    join_processes,
+    leave_processes,
+    mean_count,
+)
 from clnet.losses import CLNetLoss
 
 PRESENT = torch.ones(2, 2, dtype=torch.bool)
@@ -49,7 +58,7 @@ def half(outputs: dict[str, torch.Tensor], rank: int) -> dict[str, torch.Tensor]
 
 def one_process(rank: int, folder: str) -> None:
     torch.set_num_threads(1)
-    distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+    idist.initialize("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
     outputs, targets = batch()
     mine = half(outputs, rank)
     parts = CLNetLoss()(mine, targets[2 * rank : 2 * rank + 2], PRESENT)
@@ -57,13 +66,15 @@ def one_process(rank: int, folder: str) -> None:
     result = {
         "parts": {name: part.item() for name, part in parts.items()},
         "gradients": {name: output.grad for name, output in mine.items()},
+        "gathered": [gather({"rank": rank}), gather([rank] * rank), gather(rank), gather(None)],
+        "decided": first_decides(lambda: f"by {rank}"),
     }
     torch.save(result, f"{folder}/{rank}.pt")
-    distributed.destroy_process_group()
+    idist.finalize()
 
 
 @pytest.mark.slow
-def test_the_mean_of_two_processes_is_the_loss_of_one(tmp_path):
+def test_two_processes_have_the_loss_of_one_and_agree(tmp_path):
     multiprocessing.spawn(one_process, (str(tmp_path),), nprocs=2)
     halves = [torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(2)]
 
@@ -79,6 +90,22 @@ def test_the_mean_of_two_processes_is_the_loss_of_one(tmp_path):
         for name, gradient in half({name: output.grad for name, output in whole.items()}, rank).items():
             # Gradients are averaged over processes, so each counts half.
             torch.testing.assert_close(halves[rank]["gradients"][name] / 2, gradient.detach())
+        assert halves[rank]["gathered"] == [[{"rank": 0}, {"rank": 1}], [[], [1]], [0, 1], [None, None]]
+        assert halves[rank]["decided"] == "by 0"
+
+
+def test_a_process_by_itself_is_the_first_of_one():
+    assert is_first_process()
+    assert gather("alone") == ["alone"]
+    assert gather(torch.ones(2))[0].tolist() == [1, 1]
+    assert first_decides(lambda: 3) == 3
+    leave_processes()  # there is nobody to wait for
+
+
+def test_processes_are_started_by_torchrun(monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(ProcessesError, match="torchrun --nproc_per_node"):
+        join_processes()
 
 
 def test_a_count_is_at_least_one():

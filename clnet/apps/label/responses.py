@@ -23,12 +23,8 @@ def lesions_of(findings: PairFindings, min_score: float) -> list[dict[str, Any]]
     lesions = []
     for number, lesion in enumerate(merge_into_lesions(findings, min_score), start=1):
         views: dict[str, Any] = dict.fromkeys(VIEW_NAMES)
-        for view, detections in findings.views.items():
-            index = getattr(lesion, view)
-            if index is not None:
-                # The shortest decimals that read back as the same float32, as in findings.json.
-                box = [float(str(edge)) for edge in detections.boxes[index]]
-                views[view] = {"box": box, "score": float(detections.scores[index])}
+        for view, seen in lesion.views.items():
+            views[view] = {"box": list(seen.box), "score": seen.score}
         lesions.append(
             {"lesion_id": str(number), "score": lesion.score, "link_score": lesion.link_score, **views}
         )
