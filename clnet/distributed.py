@@ -76,8 +76,3 @@ def mean_count(count: int, like: Tensor) -> Tensor:
     """
     total = idist.all_reduce(torch.tensor(float(count), device=like.device, dtype=like.dtype))
     return (total / idist.get_world_size()).clamp(min=1)
-
-
-def full_precision(x: Tensor) -> Tensor:
-    """Half precision to float32, for sums and exponentials; float32 and float64 stay."""
-    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x

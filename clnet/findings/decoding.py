@@ -9,59 +9,45 @@ from torch import Tensor
 from clnet.boxes import clip_to_image, denormalise
 from clnet.data.pair import VIEW_NAMES
 from clnet.findings.types import Attention, Detections, Link, PairFindings
-from clnet.networks.pairs import LesionPairs, extract_pairs
 from clnet.preprocessing.placement import Placement
-
-LEAST_PAIR_SCORE = 0.01  # of a detection that no link points at; with it the scores of links begin
 
 
 class DecodeFindingsd:
     """A post-processing transform for MONAI's evaluator.
 
     It adds ``findings``, a `PairFindings` for each pair, and hands on ``lesion_boxes``, what was marked, in
-    the same pixels. Detections come from the detector, links from the linker (Section 4.1).
+    the same pixels. Detections come from the detector, links from the matcher (Section 4.1).
 
     Args:
-        max_detections: the surest so many in each view.
-        pair_score_weight: see `refine_scores`; 0, as in the paper, leaves detections to the detector.
+        max_detections: kept in each view, those with the highest scores.
     """
 
-    def __init__(self, max_detections: int = 100, pair_score_weight: float = 0.0) -> None:
+    def __init__(self, max_detections: int) -> None:
         self.max_detections = max_detections
-        self.pair_score_weight = pair_score_weight
 
     def __call__(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Read ``pred`` and the batch it belongs to; see `find_lesions`."""
-        return {
-            **data,
-            "findings": find_lesions(data["pred"], data, self.max_detections, self.pair_score_weight),
-            "lesion_boxes": data["original_boxes"],
-        }
+        """Read ``pred`` and the batch it belongs to; see `decode_findings`."""
+        findings = decode_findings(data["pred"], data, self.max_detections)
+        return {**data, "findings": findings, "lesion_boxes": data["original_boxes"]}
 
 
-def find_lesions(
-    outputs: Mapping[str, Tensor],
-    batch: Mapping[str, Any],
-    max_detections: int,
-    pair_score_weight: float = 0.0,
+def decode_findings(
+    outputs: Mapping[str, Tensor], batch: Mapping[str, Any], max_detections: int
 ) -> list[PairFindings]:
     """Turn the outputs of `CLNet` for a batch into findings.
 
     Args:
-        outputs: ``logits`` [layers, B, 2, N], ``boxes`` [layers, B, 2, N, 4], and those of a linker; its
-            ``link_attention`` [layers, B, 2, M, N + 1], where it is given, goes to the links.
+        outputs: ``logits`` [layers, B, 2, N], ``boxes`` [layers, B, 2, N, 4], ``links`` [B, P, 2],
+            ``link_scores`` [B, P], and, where it was asked for, ``link_attention`` [B, P, 2, N + 1].
         batch: ``image`` [B, 2, H, W] and lists of B: ``pair_id``, ``placements``, ``meta``.
-        max_detections: the surest so many in each view.
-        pair_score_weight: see `refine_scores`.
+        max_detections: kept in each view, those with the highest scores.
     """
     rows, columns = batch["image"].shape[-2:]
     scores = outputs["logits"][-1].float().sigmoid().cpu()  # [B, 2, N]
     boxes = denormalise(outputs["boxes"][-1].double().cpu(), rows, columns)
-    links = extract_pairs(dict(outputs))
-    if links and pair_score_weight:
-        scores = refine_scores(scores, links, pair_score_weight)
+    links, link_scores = outputs["links"].cpu(), outputs["link_scores"].float().cpu()
     kept = scores.argsort(dim=-1, descending=True, stable=True)[..., :max_detections]
-    attention = outputs["link_attention"][-1].float().cpu() if "link_attention" in outputs else None
+    attention = outputs.get("link_attention")
     findings = []
     for index, pair_id in enumerate(batch["pair_id"]):
         views = {
@@ -76,30 +62,10 @@ def find_lesions(
         kept_in = [
             kept[index, view] if views[name] else kept.new_empty(0) for view, name in enumerate(VIEW_NAMES)
         ]
-        seen = None if attention is None else _attention_of_pair(attention[index], kept_in)
-        pair_links = _links_of_pair(links, index, _places(kept_in), seen) if links else ()
+        seen = None if attention is None else _attention_of_pair(attention[index].float().cpu(), kept_in)
+        pair_links = _links_of_pair(links[index], link_scores[index], _places(kept_in), seen)
         findings.append(PairFindings(pair_id, views["cc"], views["mlo"], pair_links))
     return findings
-
-
-def refine_scores(scores: Tensor, links: LesionPairs, weight: float) -> Tensor:
-    """Detections that a sure link points at move up, all others down: ``score^(1 - w) · pair score^w``.
-
-    The pair score of a detection is that of its surest link, at least `LEAST_PAIR_SCORE`.
-
-    Args:
-        scores: [B, 2, N] in [0, 1], on CPU.
-        links: of the batch.
-        weight: w in [0, 1].
-
-    Returns:
-        [B, 2, N] in [0, 1].
-    """
-    detections = scores.shape[-1]
-    surest = scores.new_full((*scores.shape[:2], detections + 1), LEAST_PAIR_SCORE)  # the dustbin is last
-    for view, index in enumerate((links.cc, links.mlo)):
-        surest[:, view].scatter_reduce_(1, index.cpu(), links.score.float().cpu(), "amax")
-    return scores ** (1 - weight) * surest[..., :detections] ** weight
 
 
 def _detections(
@@ -113,40 +79,37 @@ def _detections(
 
 
 def _places(kept: Sequence[Tensor]) -> list[dict[int, int]]:
-    """For each view, where each detection stands among the findings; nowhere in a missing view."""
+    """For each view, where each detection is among the findings; nowhere in a missing view."""
     return [{query: place for place, query in enumerate(view.tolist())} for view in kept]
 
 
 def _attention_of_pair(weights: Tensor, kept: Sequence[Tensor]) -> list[Attention]:
-    """For each link query its weights [2, M, N + 1] on the findings of each view and on the dustbin."""
+    """For each of P links its weights [P, 2, N + 1] on the findings of each view and on the dustbin."""
     views = []
-    for view, detections in zip(weights, kept, strict=True):
+    for view, detections in zip(weights.unbind(1), kept, strict=True):
         columns = torch.cat([detections, detections.new_tensor([view.shape[-1] - 1])])
         views.append(view[:, columns].double().mul(1000).round().div(1000).tolist())
     return [Attention(tuple(cc), tuple(mlo)) for cc, mlo in zip(*views, strict=True)]
 
 
 def _links_of_pair(
-    links: LesionPairs,
-    index: int,
+    links: Tensor,
+    scores: Tensor,
     places: Sequence[dict[int, int]],
     attention: Sequence[Attention] | None,
 ) -> tuple[Link, ...]:
-    """The links of one pair, the surest first; of several between the same detections the surest.
+    """The links of one pair, the most certain first; of several between the same detections the best.
 
     Args:
-        links: of the batch.
-        index: of the pair in the batch.
-        places: see `_places`; what stands nowhere there (the dustbin too) is None in a link.
-        attention: of each link query of the pair, if known.
+        links: int [P, 2], detections in CC and MLO.
+        scores: [P].
+        places: see `_places`; what is not there (the dustbin too) is None in a link.
+        attention: of each link, if known.
     """
-    surest: dict[tuple[int | None, int | None], Link] = {}
-    queries = zip(
-        links.cc[index].tolist(), links.mlo[index].tolist(), links.score[index].tolist(), strict=True
-    )
-    for query, (cc, mlo, score) in enumerate(queries):
+    best: dict[tuple[int | None, int | None], Link] = {}
+    for index, ((cc, mlo), score) in enumerate(zip(links.tolist(), scores.tolist(), strict=True)):
         ends = places[0].get(cc), places[1].get(mlo)
         # A link from nowhere to nowhere says nothing.
-        if ends != (None, None) and (ends not in surest or score > surest[ends].score):
-            surest[ends] = Link(*ends, score, attention[query] if attention else None)
-    return tuple(sorted(surest.values(), key=lambda link: -link.score))
+        if ends != (None, None) and (ends not in best or score > best[ends].score):
+            best[ends] = Link(*ends, score, attention[index] if attention else None)
+    return tuple(sorted(best.values(), key=lambda link: -link.score))

@@ -1,6 +1,7 @@
 """Which query answers for which lesion: bipartite matching by the Hungarian algorithm (Section 3.4)."""
 
 from collections import Counter
+from dataclasses import dataclass
 
 import torch
 from monai.losses.focal_loss import sigmoid_focal_loss
@@ -17,11 +18,12 @@ class AssignmentError(ClnetError):
 
 
 def solve(cost: Tensor, block: Tensor) -> Tensor:
-    """Give every lesion a query of its own, at the lowest total cost.
+    """Give every lesion a query of its own, at the lowest total cost (scipy's Hungarian method).
 
     Args:
         cost: [layers, R, Q], of lesion r being answered by query q.
-        block: int [R], nondecreasing; lesions of different blocks (images or breasts) do not compete.
+        block: the breasts of the lesions, int [R], or their breasts and views, int [R, 2]; nondecreasing.
+            Lesions of different blocks do not compete.
 
     Returns:
         int [layers, R], a query for each lesion, on the device of `cost`.
@@ -33,7 +35,7 @@ def solve(cost: Tensor, block: Tensor) -> Tensor:
             "the matching cost is not finite, since the network's outputs are not: "
             "lower the learning rate, or clip gradients more"
         )
-    sizes = list(Counter(block.tolist()).values())
+    sizes = list(Counter(map(str, block.tolist())).values())
     if max(sizes, default=0) > cost.shape[2]:
         raise AssignmentError(
             f"{max(sizes)} lesions cannot each have one of {cost.shape[2]} queries: "
@@ -50,33 +52,46 @@ def solve(cost: Tensor, block: Tensor) -> Tensor:
     return queries.to(cost.device)
 
 
-def detection_cost(
-    logits: Tensor, boxes: Tensor, lesions: LesionBoxes, weights: tuple[float, float, float]
-) -> Tensor:
-    """The cost of Deformable DETR's matching, of each box with all queries of its image.
+@dataclass(frozen=True)
+class DetectionCost:
+    """The cost of Deformable DETR's matching, with the weights and the focal loss of `DetectionLoss`.
 
-    The class term is what the focal loss (α 0.25, γ 2) would gain by calling the query a lesion.
-
-    Args:
-        logits: [layers, images, N].
-        boxes: [layers, images, N, 4], cxcywh.
-        lesions: T boxes.
-        weights: of class, L1 distance and GIoU.
-
-    Returns:
-        [layers, T, N].
+    The class term is what the focal loss would gain by calling the query a lesion.
     """
-    if not (logits.isfinite().all() and boxes.isfinite().all()):
-        raise AssignmentError("the network's logits or boxes are not finite: lower the learning rate")
-    logits, boxes = logits[:, lesions.image], boxes[:, lesions.image]  # [layers, T, N, ...]
-    positive, negative = (
-        sigmoid_focal_loss(logits, target, gamma=2.0, alpha=0.25)
-        for target in (torch.ones_like(logits), torch.zeros_like(logits))
-    )
-    truth = lesions.boxes[:, None].expand_as(boxes)
-    distance = (boxes - truth).abs().sum(-1)
-    class_weight, l1_weight, giou_weight = weights
-    return class_weight * (positive - negative) + l1_weight * distance - giou_weight * giou(boxes, truth)
+
+    class_weight: float
+    l1_weight: float
+    giou_weight: float
+    alpha: float
+    gamma: float
+
+    @torch.no_grad()
+    def cost(self, logits: Tensor, boxes: Tensor, lesions: LesionBoxes) -> Tensor:
+        """Of each of T boxes with all queries of its image.
+
+        Args:
+            logits: [layers, B, 2, N].
+            boxes: [layers, B, 2, N, 4], cxcywh.
+            lesions: T boxes.
+
+        Returns:
+            [layers, T, N].
+        """
+        if not (logits.isfinite().all() and boxes.isfinite().all()):
+            raise AssignmentError("the network's logits or boxes are not finite: lower the learning rate")
+        logits = logits[:, lesions.breast, lesions.view]  # [layers, T, N]
+        boxes = boxes[:, lesions.breast, lesions.view]  # [layers, T, N, 4]
+        positive, negative = (
+            sigmoid_focal_loss(logits, target, gamma=self.gamma, alpha=self.alpha)
+            for target in (torch.ones_like(logits), torch.zeros_like(logits))
+        )
+        truth = lesions.boxes[:, None].expand_as(boxes)
+        distance = (boxes - truth).abs().sum(-1)
+        return (
+            self.class_weight * (positive - negative)
+            + self.l1_weight * distance
+            - self.giou_weight * giou(boxes, truth)
+        )
 
 
 def giou(boxes: Tensor, truth: Tensor) -> Tensor:
@@ -87,41 +102,32 @@ def giou(boxes: Tensor, truth: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def assign_detections(
-    logits: Tensor, boxes: Tensor, lesions: LesionBoxes, weights: tuple[float, float, float]
-) -> Tensor:
+def assign_detections(cost: Tensor, lesions: LesionBoxes) -> Tensor:
     """Match boxes with object queries, anew in every decoder layer and in each view by itself.
 
     Args:
-        logits: [layers, B, 2, N].
-        boxes: [layers, B, 2, N, 4], cxcywh.
+        cost: [layers, T, N], see `DetectionCost`.
         lesions: T boxes.
-        weights: of class, L1 and GIoU.
 
     Returns:
         int [layers, T], the object query of each box.
     """
-    return solve(detection_cost(logits.flatten(1, 2), boxes.flatten(1, 2), lesions, weights), lesions.image)
+    return solve(cost, torch.stack([lesions.breast, lesions.view], dim=1))
 
 
 @torch.no_grad()
-def assign_paired_queries(
-    logits: Tensor, boxes: Tensor, lesions: LesionBoxes, weights: tuple[float, float, float]
-) -> Tensor:
+def assign_paired_queries(cost: Tensor, lesions: LesionBoxes) -> Tensor:
     """Match lesions with paired lesion queries (appendix): the cost is the larger one of the two views'.
 
     A lesion seen in one view costs what it costs there.
 
     Args:
-        logits: [layers, B, 2, N].
-        boxes: [layers, B, 2, N, 4], cxcywh.
+        cost: [layers, T, N], see `DetectionCost`.
         lesions: T boxes of R lesions.
-        weights: of class, L1 and GIoU.
 
     Returns:
         int [layers, T], the paired query of each box; boxes of the same lesion have the same.
     """
-    cost = detection_cost(logits.flatten(1, 2), boxes.flatten(1, 2), lesions, weights)
     larger = cost.new_zeros(cost.shape[0], len(lesions.breast_of_lesion), cost.shape[2])
     larger.scatter_reduce_(1, lesions.lesion[None, :, None].expand_as(cost), cost, "amax", include_self=False)
     return solve(larger, lesions.breast_of_lesion)[:, lesions.lesion]
@@ -139,7 +145,7 @@ def link_targets(lesions: LesionBoxes, queries: Tensor, dustbin: int) -> Tensor:
         int [R, 2], index in CC and in MLO.
     """
     candidates = torch.full((len(lesions.breast_of_lesion), 2), dustbin, device=queries.device)
-    candidates[lesions.lesion, lesions.image % 2] = queries
+    candidates[lesions.lesion, lesions.view] = queries
     return candidates
 
 

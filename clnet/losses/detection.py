@@ -7,29 +7,22 @@ from monai.losses.focal_loss import sigmoid_focal_loss
 from torch import Tensor
 
 from clnet.distributed import mean_count
-from clnet.losses.assignment import giou
+from clnet.losses.assignment import DetectionCost, assign_detections, assign_paired_queries, giou
 from clnet.losses.targets import LesionBoxes
 
 
 @dataclass(frozen=True)
-class DetectionLoss:
+class DetectionLoss(DetectionCost):
     """Focal loss of the scores, L1 and GIoU loss of the matched boxes, each summed and divided by the boxes.
 
-    The same weights are used in matching.
+    Matching has the same weights, α and γ.
     """
 
-    class_weight: float = 2.0
-    l1_weight: float = 5.0
-    giou_weight: float = 2.0
-    alpha: float = 0.25
-    gamma: float = 2.0
+    def assign(self, logits: Tensor, boxes: Tensor, lesions: LesionBoxes) -> Tensor:
+        """The object query of each box, int [layers, T]; logits and boxes as in `loss`."""
+        return assign_detections(self.cost(logits, boxes, lesions), lesions)
 
-    @property
-    def weights(self) -> tuple[float, float, float]:
-        """Of class, L1 and GIoU."""
-        return self.class_weight, self.l1_weight, self.giou_weight
-
-    def __call__(
+    def loss(
         self, logits: Tensor, boxes: Tensor, lesions: LesionBoxes, queries: Tensor, present: Tensor
     ) -> dict[str, Tensor]:
         """Compare detections with lesions.
@@ -45,11 +38,12 @@ class DetectionLoss:
             ``detection_class``, ``detection_l1``, ``detection_giou``: weighted and summed over layers.
         """
         layers = torch.arange(len(logits), device=logits.device)[:, None]
-        is_lesion = torch.zeros_like(logits).flatten(1, 2)
-        is_lesion[layers, lesions.image, queries] = 1.0
-        focal = sigmoid_focal_loss(logits, is_lesion.view_as(logits), self.gamma, self.alpha)
+        assigned = layers, lesions.breast, lesions.view, queries
+        is_lesion = torch.zeros_like(logits)
+        is_lesion[assigned] = 1.0
+        focal = sigmoid_focal_loss(logits, is_lesion, self.gamma, self.alpha)
 
-        matched = boxes.flatten(1, 2)[layers, lesions.image, queries]  # [layers, T, 4]
+        matched = boxes[assigned]  # [layers, T, 4]
         truth = lesions.boxes.expand_as(matched)
         count = mean_count(len(lesions.boxes), logits)
         return {
@@ -57,3 +51,12 @@ class DetectionLoss:
             "detection_l1": self.l1_weight * (matched - truth).abs().sum() / count,
             "detection_giou": self.giou_weight * (1 - giou(matched, truth)).sum() / count,
         }
+
+
+@dataclass(frozen=True)
+class PairedDetectionLoss(DetectionLoss):
+    """``L_D^CC + L_D^MLO`` (appendix), where a lesion has the same paired query in both views."""
+
+    def assign(self, logits: Tensor, boxes: Tensor, lesions: LesionBoxes) -> Tensor:
+        """The paired query of each box, int [layers, T]."""
+        return assign_paired_queries(self.cost(logits, boxes, lesions), lesions)

@@ -38,15 +38,15 @@ class LinkLoss:
         auxiliary: whether every linker layer has the loss, or the last alone.
     """
 
-    similarity_weight: float = 0.125
-    class_weight: float = 1.0
-    temperature: float = 1.0
-    focal_alpha: float = 0.5
-    focal_gamma: float = 2.0
-    cost_method: CostMethod = "mul"
-    cost_alpha: float = 0.5
-    cost_beta: float = 0.5
-    auxiliary: bool = True
+    similarity_weight: float
+    class_weight: float
+    temperature: float
+    focal_alpha: float
+    focal_gamma: float
+    cost_method: CostMethod
+    cost_alpha: float
+    cost_beta: float
+    auxiliary: bool
 
     def __post_init__(self) -> None:
         if self.temperature <= 0:
@@ -103,8 +103,8 @@ class LinkLoss:
 class PairVerificationLoss:
     """L_V (appendix): focal loss between the matching matrix S and the true one M, divided by the lesions."""
 
-    alpha: float = 0.75
-    gamma: float = 2.0
+    alpha: float
+    gamma: float
 
     def __call__(self, match_logits: Tensor, candidates: Tensor, breast: Tensor) -> dict[str, Tensor]:
         """Compare matches with lesions.

@@ -12,8 +12,10 @@ class LesionBoxes(NamedTuple):
 
     boxes: Tensor
     """[T, 4], normalised cxcywh."""
-    image: Tensor
-    """int [T]: 2 · breast + view, nondecreasing."""
+    breast: Tensor
+    """int [T], nondecreasing."""
+    view: Tensor
+    """int [T]: 0 for CC, 1 for MLO; nondecreasing within a breast."""
     lesion: Tensor
     """int [T]: counts the lesions of the batch from 0; two boxes of one lesion share it."""
     breast_of_lesion: Tensor
@@ -29,20 +31,25 @@ def gather_targets(targets: Sequence[dict[str, Any]], present: Tensor, like: Ten
         present: bool [B, 2]; boxes of a missing view are left out.
         like: gives device and type of the boxes.
     """
-    boxes, image, lesion = [like.new_zeros(0, 4)], [], []
+    boxes, breasts, views, lesion = [like.new_zeros(0, 4)], [], [], []
     lesions: dict[tuple[int, int], int] = {}
-    for breast, (target, views) in enumerate(zip(targets, present.tolist(), strict=True)):
+    for breast, (target, exists) in enumerate(zip(targets, present.tolist(), strict=True)):
         for view in range(2):
-            if not views[view]:
+            if not exists[view]:
                 continue
             boxes.append(target["boxes"][view].to(like))
             for lesion_id in target["lesion_ids"][view].tolist():
-                image.append(2 * breast + view)
+                breasts.append(breast)
+                views.append(view)
                 lesion.append(lesions.setdefault((breast, lesion_id), len(lesions)))
 
     def integers(values: list[int]) -> Tensor:
         return torch.tensor(values, dtype=torch.long, device=like.device)
 
     return LesionBoxes(
-        torch.cat(boxes), integers(image), integers(lesion), integers([breast for breast, _ in lesions])
+        torch.cat(boxes),
+        integers(breasts),
+        integers(views),
+        integers(lesion),
+        integers([breast for breast, _ in lesions]),
     )

@@ -1,22 +1,27 @@
 """The networks of the paper, with no input or output of their own."""
 
-from clnet.networks.clnet import PAPER_SETTINGS, CLNet
-from clnet.networks.paired_query import PairedLesionQuery
-from clnet.networks.pairs import (
-    LesionPairs,
-    extract_linked_pairs,
-    extract_paired_queries,
-    extract_verified_pairs,
-)
-from clnet.networks.settings import SettingError
+from clnet.networks.backbone import LightBackbone
+from clnet.networks.clnet import CLNet
+from clnet.networks.detector import ViewInteractiveDetector
+from clnet.networks.encoder import ImageEncoder
+from clnet.networks.lesion_linker import LesionLinker
+from clnet.networks.matcher import DetectorOutputs, LesionPairs, Matcher, NoMatcher
+from clnet.networks.pair_verification import PairVerification
+from clnet.networks.paired_query import PairedQueryDetector, PairedQueryMatcher
+from clnet.networks.settings import NetworkSettingError
 
 __all__ = [
-    "PAPER_SETTINGS",
     "CLNet",
+    "DetectorOutputs",
+    "ImageEncoder",
+    "LesionLinker",
     "LesionPairs",
-    "PairedLesionQuery",
-    "SettingError",
-    "extract_linked_pairs",
-    "extract_paired_queries",
-    "extract_verified_pairs",
+    "LightBackbone",
+    "Matcher",
+    "NetworkSettingError",
+    "NoMatcher",
+    "PairVerification",
+    "PairedQueryDetector",
+    "PairedQueryMatcher",
+    "ViewInteractiveDetector",
 ]

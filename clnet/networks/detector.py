@@ -8,7 +8,9 @@ from clnet.networks.feature_levels import ImageFeatures
 from clnet.networks.feed_forward import FeedForward
 from clnet.networks.heads import DetectionHead
 from clnet.networks.layers import Residual, ResidualAttention
-from clnet.networks.positions import BoxPosition
+from clnet.networks.matcher import DetectorOutputs
+from clnet.networks.settings import require, require_heads
+from clnet.networks.views import swap_views, to_images, to_pairs
 
 
 class DecoderLayer(nn.Module):
@@ -38,7 +40,7 @@ class DecoderLayer(nn.Module):
         self,
         query: Tensor,
         position: Tensor,
-        references: Tensor,
+        reference: Tensor,
         features: ImageFeatures,
         partner_present: Tensor,
     ) -> Tensor:
@@ -47,7 +49,7 @@ class DecoderLayer(nn.Module):
         Args:
             query: [2B, N, D], embeddings of CC, MLO, CC, MLO, ….
             position: [2B, N, D], the object queries' positions P^c, P^m.
-            references: [2B, N, L, 2 or 4] in units of each level's map.
+            reference: [2B, N, 2 or 4], a point or a box per query.
             features: of the 2B images.
             partner_present: bool [2B], whether the other view of the breast exists. Where it does not, the
                 inter-attention is left out, norm and all, as if the layer had none.
@@ -56,9 +58,8 @@ class DecoderLayer(nn.Module):
             [2B, N, D].
         """
         query, _ = self.self_attention(query, query, position, position)
-        update = self.cross_attention(
-            query + position, references, features.tokens, features.shapes, features.padding
-        )
+        references = reference[:, :, None].expand(-1, -1, len(features.shapes), -1)
+        update = self.cross_attention(query + position, references, features.tokens, features.shapes)
         query = self.ffn(self.cross_residual(query, update))
         if self.inter_attention is not None:
             informed, _ = self.inter_attention(query, swap_views(query), position, swap_views(position))
@@ -66,8 +67,22 @@ class DecoderLayer(nn.Module):
         return query
 
 
-class ViewInteractiveDecoder(nn.Module):
-    """Two sets of object queries, one a view, through all decoder layers to scores and boxes."""
+class ViewInteractiveDetector(nn.Module):
+    """Two sets of object queries, one per view, through all decoder layers to scores and boxes.
+
+    Args:
+        width: D of the image tokens.
+        heads: of every attention.
+        levels: L of the image tokens.
+        points: sampled by deformable attention per head and level.
+        layers: of the decoder.
+        ffn: hidden width of the feed-forward networks.
+        dropout: in every layer.
+        object_queries: N, candidates per view.
+        inter_attention: whether every layer ends with attention to the other view; without, and without a
+            matcher, this is Deformable DETR.
+        box_refinement: whether each layer refines the boxes of the one before.
+    """
 
     def __init__(
         self,
@@ -81,61 +96,42 @@ class ViewInteractiveDecoder(nn.Module):
         object_queries: int,
         inter_attention: bool,
         box_refinement: bool,
-        box_positions: bool,
     ) -> None:
         super().__init__()
+        require_heads(width, heads)
+        require(layers >= 1, f"layers: {layers} of the detector must be at least 1")
+        self.width = width
         self.box_refinement = box_refinement
-        self.box_position = BoxPosition(width) if box_positions else None
         # Position and first embedding of each query, side by side, for CC and for MLO.
         self.object_queries = nn.Parameter(torch.empty(2, object_queries, 2 * width).normal_())
         self.reference_points = nn.Linear(width, 2)
         self.layers = nn.ModuleList(
             DecoderLayer(width, heads, levels, points, ffn, dropout, inter_attention) for _ in range(layers)
         )
-        # One head for all layers, or, where each layer refines the box of the one before, one head a layer.
+        # One head for all layers, or, where each layer refines the box of the one before, one per layer.
         self.heads = nn.ModuleList(
             DetectionHead(width, first=index == 0) for index in range(layers if box_refinement else 1)
         )
         nn.init.xavier_uniform_(self.reference_points.weight)
         nn.init.zeros_(self.reference_points.bias)
 
-    def forward(self, features: ImageFeatures, present: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def forward(self, features: ImageFeatures, present: Tensor) -> DetectorOutputs:
         """Detect lesions in both views.
 
         Args:
-            features: of 2B images: CC, MLO, CC, MLO, ….
+            features: of 2B images, see `clnet.networks.views`.
             present: bool [B, 2], which views exist.
-
-        Returns:
-            logits [layers, B, 2, N], boxes [layers, B, 2, N, 4] (cxcywh in [0, 1]), and for the linker the
-            last layer's embeddings E^c, E^m [B, 2, N, D], which with box positions know where their boxes
-            are, and the queries' learned positions P^c, P^m [B, 2, N, D].
         """
-        pairs = present.shape[0]
-        partner_present = present.flip(1).flatten()
-        learned, query = self.object_queries.repeat(pairs, 1, 1).chunk(2, dim=-1)  # [2B, N, D] each
-        reference = self.reference_points(learned).sigmoid()
-        place: Tensor | float = 0.0
+        partner_present = to_images(present.flip(1))
+        position, query = self.object_queries.repeat(len(present), 1, 1).chunk(2, dim=-1)  # [2B, N, D] each
+        reference = self.reference_points(position).sigmoid()
         logits, boxes = [], []
         for index, layer in enumerate(self.layers):
-            query = layer(query, learned + place, features.places(reference), features, partner_present)
+            query = layer(query, position, reference, features, partner_present)
             head = self.heads[index if self.box_refinement else 0]
             layer_logits, layer_boxes = head(query, reference)
-            logits.append(layer_logits)
-            boxes.append(layer_boxes)
+            logits.append(to_pairs(layer_logits))
+            boxes.append(to_pairs(layer_boxes))
             if self.box_refinement:
                 reference = layer_boxes.detach()
-            if self.box_position is not None:
-                place = self.box_position(layer_boxes)
-        by_pair = (pairs, 2, learned.shape[1])
-        return (
-            torch.stack(logits).view(-1, *by_pair),
-            torch.stack(boxes).view(-1, *by_pair, 4),
-            (query + place).view(*by_pair, -1),
-            learned.reshape(*by_pair, -1),
-        )
-
-
-def swap_views(x: Tensor) -> Tensor:
-    """[2B, ...] of CC, MLO, CC, MLO, … to MLO, CC, MLO, CC, …."""
-    return x.reshape(-1, 2, *x.shape[1:]).flip(1).flatten(0, 1)
+        return DetectorOutputs(torch.stack(logits), torch.stack(boxes), to_pairs(query), to_pairs(position))

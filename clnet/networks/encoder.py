@@ -1,16 +1,16 @@
 """The shared image encoder: backbone, feature levels, and deformable self-attention between all cells."""
 
-from pathlib import Path
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
-from clnet.networks.backbone import make_backbone
 from clnet.networks.deformable_attention import DeformableAttention
 from clnet.networks.feature_levels import FeatureLevels, ImageFeatures
 from clnet.networks.feed_forward import FeedForward
 from clnet.networks.layers import Residual
 from clnet.networks.positions import sine_positions
+from clnet.networks.settings import require_heads
 
 
 class EncoderLayer(nn.Module):
@@ -22,14 +22,11 @@ class EncoderLayer(nn.Module):
         self.attention_residual = Residual(width, dropout)
         self.ffn = FeedForward(width, ffn, dropout)
 
-    def forward(self, features: ImageFeatures, positions: Tensor, references: Tensor) -> ImageFeatures:
-        """The same features with new tokens.
-
-        Positions [B or 1, S, D], and references [B or 1, S, L, 2] in units of each level's map, say where
-        they are.
-        """
+    def forward(self, features: ImageFeatures, positions: Tensor) -> ImageFeatures:
+        """The same features with new tokens; positions [1, S, D] tell cells and levels apart."""
         tokens = features.tokens
-        update = self.attention(tokens + positions, references, tokens, features.shapes, features.padding)
+        references = features.centres[:, :, None].expand(-1, -1, len(features.shapes), -1)
+        update = self.attention(tokens + positions, references, tokens, features.shapes)
         return features._replace(tokens=self.ffn(self.attention_residual(tokens, update)))
 
 
@@ -52,20 +49,38 @@ class DeformableEncoder(nn.Module):
             for embedding, (rows, columns) in zip(self.level_embedding.unbind(), features.shapes, strict=True)
         ]
         positions = sine_positions(features.centres, features.tokens.shape[-1]) + torch.cat(levels)
-        # A cell's centre, in units of the valid image, taken to each level's whole map.
-        references = features.centres[:, :, None] * features.valid_ratios[:, None]
         for layer in self.layers:
-            features = layer(features, positions, references)
+            features = layer(features, positions)
         return features
 
 
+class Backbone(Protocol):
+    """From grey images [B, 1, H, W] to maps [B, channels[i], H / strides[i], W / strides[i]]."""
+
+    channels: list[int]
+    strides: list[int]
+
+    def __call__(self, images: Tensor) -> list[Tensor]:
+        """The maps, the finest first."""
+
+
 class ImageEncoder(nn.Module):
-    """What the paper calls the shared backbone and feature encoder; it sees one image at a time."""
+    """What the paper calls the shared backbone and feature encoder; it sees one image at a time.
+
+    Args:
+        backbone: a module that is a `Backbone`.
+        levels: L, maps of different strides that attention reads from.
+        width: D, the length of every embedding.
+        heads: of deformable attention.
+        points: sampled by deformable attention per head and level.
+        layers: of the deformable encoder; 0 leaves it out.
+        ffn: hidden width of the feed-forward networks.
+        dropout: in every encoder layer.
+    """
 
     def __init__(
         self,
-        backbone: str,
-        backbone_weights: str | Path | None,
+        backbone: Backbone,
         levels: int,
         width: int,
         heads: int,
@@ -75,19 +90,15 @@ class ImageEncoder(nn.Module):
         dropout: float,
     ) -> None:
         super().__init__()
-        self.backbone = make_backbone(backbone, backbone_weights)
-        self.levels = FeatureLevels(self.backbone.channels, levels, width)
+        require_heads(width, heads)
+        self.width = width
+        self.backbone = backbone
+        self.levels = FeatureLevels(backbone.channels, levels, width)
         self.transformer = (
             DeformableEncoder(width, heads, levels, points, layers, ffn, dropout) if layers else None
         )
 
-    def forward(self, images: Tensor, valid_size: Tensor | None = None) -> ImageFeatures:
-        """Encode grey images.
-
-        Args:
-            images: [B, 1, H, W].
-            valid_size: int [B, 2], (rows, columns) of the image within its canvas; None if it fills it.
-        """
-        size = (images.shape[-2], images.shape[-1])
-        features = self.levels(self.backbone(images), size, valid_size)
+    def forward(self, images: Tensor) -> ImageFeatures:
+        """Encode grey images [B, 1, H, W]."""
+        features = self.levels(self.backbone(images))
         return features if self.transformer is None else self.transformer(features)

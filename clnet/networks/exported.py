@@ -6,8 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clnet.networks.pairs import extract_pairs
-
 
 class ExportedNetwork(nn.Module):
     """A network with one input and plain tensors as outputs, which is what MONAI's exports can express.
@@ -15,8 +13,8 @@ class ExportedNetwork(nn.Module):
     Which views exist is read from the image: a view that is 0 everywhere is missing.
 
     Args:
-        network: `CLNet` or `PairedLesionQuery`. Checkpoints of it are checkpoints of this.
-        links: whether to give links too, if the network makes any.
+        network: a `CLNet`. Checkpoints of it are checkpoints of this.
+        links: whether to return links too, if the network makes any.
     """
 
     def __init__(self, network: nn.Module, links: bool = True) -> None:
@@ -44,8 +42,9 @@ class ExportedNetwork(nn.Module):
         outputs = self.network(image, present)
         scores = outputs["logits"][-1].sigmoid() * present[..., None]
         pred = torch.cat([scores[..., None], outputs["boxes"][-1]], dim=-1)
-        pairs = extract_pairs(outputs) if self.links else None
-        return pred if pairs is None else (pred, torch.stack([pairs.cc, pairs.mlo], dim=-1), pairs.score)
+        if not self.links or outputs["links"].shape[1] == 0:
+            return pred
+        return pred, outputs["links"], outputs["link_scores"]
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False

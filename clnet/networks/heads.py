@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from clnet.networks.layers import MLP
+from clnet.ops.precision import full_precision
 
 PRIOR_LOGIT = -math.log(99)
 """A score begins at 1%, so that the many queries without a lesion do not drown the few with one."""
@@ -39,12 +40,15 @@ class DetectionHead(nn.Module):
             reference: [..., N, 2] (x, y), or [..., N, 4] (cx, cy, w, h), in [0, 1].
 
         Returns:
-            Logits [..., N], and boxes [..., N, 4] as cxcywh in [0, 1], in units of the valid image.
+            Logits [..., N], and boxes [..., N, 4] as cxcywh in [0, 1], in units of the canvas.
         """
-        known = inverse_sigmoid(reference)
-        offset = self.regress(embedding)
-        boxes = torch.cat([offset[..., : known.shape[-1]] + known, offset[..., known.shape[-1] :]], dim=-1)
-        return self.classify(embedding).squeeze(-1), boxes.sigmoid()
+        logits = self.classify(embedding).squeeze(-1)
+        # In float32 under autocast too: bfloat16 has 8 bits, which is 2 pixels of 1024.
+        with torch.autocast(embedding.device.type, enabled=False):
+            known = inverse_sigmoid(full_precision(reference))
+            offset = self.regress(full_precision(embedding))
+            boxes = torch.cat([offset[..., : known.shape[-1]] + known, offset[..., known.shape[-1] :]], -1)
+            return logits, boxes.sigmoid()
 
 
 def inverse_sigmoid(x: Tensor, eps: float = 1e-5) -> Tensor:

@@ -1,18 +1,18 @@
 """Paired Lesion Query (appendix): the alternative in which one query finds a lesion in both views at once."""
 
-from pathlib import Path
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from clnet.networks.deformable_attention import DeformableAttention
-from clnet.networks.encoder import ImageEncoder
 from clnet.networks.feature_levels import ImageFeatures
 from clnet.networks.feed_forward import FeedForward
 from clnet.networks.heads import DetectionHead
 from clnet.networks.layers import Residual, ResidualAttention
-from clnet.networks.settings import check_sizes
+from clnet.networks.matcher import DetectorOutputs, LesionPairs, Matcher
+from clnet.networks.settings import require, require_heads
+from clnet.networks.views import to_pairs
 
 
 class PairedDecoderLayer(nn.Module):
@@ -35,7 +35,7 @@ class PairedDecoderLayer(nn.Module):
         Args:
             query: [B, N, D].
             position: [B, N, D].
-            references: [B, 2, N, 2 or 4], a point or a box in each view, in units of the valid image.
+            references: [B, 2, N, 2 or 4], a point or a box in each view.
             views: features of the CC and of the MLO images.
             present: bool [B, 2]; a missing view is not read.
 
@@ -44,77 +44,66 @@ class PairedDecoderLayer(nn.Module):
         """
         query, _ = self.self_attention(query, query, position, position)
         for view, features in enumerate(views):
-            places = features.places(references[:, view])
-            update = self.view_attentions[view](
-                query + position, places, features.tokens, features.shapes, features.padding
-            )
+            places = references[:, view, :, None].expand(-1, -1, len(features.shapes), -1)
+            update = self.view_attentions[view](query + position, places, features.tokens, features.shapes)
             informed = self.view_residuals[view](query, update)
             query = torch.where(present[:, view, None, None], informed, query)
         return self.ffn(query)
 
 
-class PairedLesionQuery(nn.Module):
-    """The whole network with paired lesion queries in place of object queries and link queries.
+class PairedQueryDetector(nn.Module):
+    """Paired lesion queries in place of object queries: query i finds the same lesion in CC and in MLO.
 
-    Settings mean the same as in `CLNet`; the paper takes 3 decoder layers.
+    Args:
+        width: D of the image tokens.
+        heads: of every attention.
+        levels: L of the image tokens.
+        points: sampled by deformable attention per head and level.
+        layers: of the decoder; the paper takes 3.
+        ffn: hidden width of the feed-forward networks.
+        dropout: in every layer.
+        paired_queries: N.
+        box_refinement: whether each layer refines the boxes of the one before.
     """
 
     def __init__(
         self,
-        backbone: str = "light",
-        backbone_weights: str | Path | None = None,
-        feature_levels: int = 3,
-        width: int = 64,
-        heads: int = 4,
-        points: int = 4,
-        encoder_layers: int = 0,
-        decoder_layers: int = 3,
-        ffn: int = 128,
-        dropout: float = 0.0,
-        paired_queries: int = 20,
-        box_refinement: bool = True,
+        width: int,
+        heads: int,
+        levels: int,
+        points: int,
+        layers: int,
+        ffn: int,
+        dropout: float,
+        paired_queries: int,
+        box_refinement: bool,
     ) -> None:
         super().__init__()
-        check_sizes(width, heads, feature_levels, decoder_layers)
+        require_heads(width, heads)
+        require(layers >= 1, f"layers: {layers} of the detector must be at least 1")
+        self.width = width
         self.box_refinement = box_refinement
-        self.encoder = ImageEncoder(
-            backbone, backbone_weights, feature_levels, width, heads, points, encoder_layers, ffn, dropout
-        )
         # Position and first embedding of each query, side by side.
         self.paired_queries = nn.Parameter(torch.empty(paired_queries, 2 * width).normal_())
         self.reference_points = nn.ModuleList(nn.Linear(width, 2) for _ in range(2))
         self.layers = nn.ModuleList(
-            PairedDecoderLayer(width, heads, feature_levels, points, ffn, dropout)
-            for _ in range(decoder_layers)
+            PairedDecoderLayer(width, heads, levels, points, ffn, dropout) for _ in range(layers)
         )
-        # By layer, as in `ViewInteractiveDecoder`, and by view.
+        # By layer, as in `ViewInteractiveDetector`, and by view.
         self.heads = nn.ModuleList(
             nn.ModuleList(DetectionHead(width, first=index == 0) for _ in range(2))
-            for index in range(decoder_layers if box_refinement else 1)
+            for index in range(layers if box_refinement else 1)
         )
 
-    def forward(
-        self, image: Tensor, present: Tensor | None = None, valid_size: Tensor | None = None
-    ) -> dict[str, Tensor]:
-        """Find lesions in both views.
+    def forward(self, features: ImageFeatures, present: Tensor) -> DetectorOutputs:
+        """Find lesions in both views; index i in CC and index i in MLO are the same lesion.
 
         Args:
-            image: [B, 2, H, W], CC and MLO.
-            present: bool [B, 2], which views exist; None if all.
-            valid_size: int [B, 2, 2], (rows, columns) of each view within its canvas; None if it fills it.
-
-        Returns:
-            ``logits`` [layers, B, 2, N] and ``boxes`` [layers, B, 2, N, 4] as of `CLNet`; index i in CC and
-            index i in MLO are the same lesion. ``paired_logits`` [B, N]: of its views
-            that exist, the less sure one's.
+            features: of 2B images, see `clnet.networks.views`.
+            present: bool [B, 2], which views exist.
         """
-        if present is None:
-            present = torch.ones(image.shape[:2], dtype=torch.bool, device=image.device)
-        features = self.encoder(
-            image.flatten(0, 1)[:, None], None if valid_size is None else valid_size.flatten(0, 1)
-        )
-        views = [features.of_view(view) for view in range(2)]
-        position, query = self.paired_queries.expand(image.shape[0], -1, -1).chunk(2, dim=-1)
+        views = [features._replace(tokens=tokens) for tokens in to_pairs(features.tokens).unbind(1)]
+        position, query = self.paired_queries.expand(len(present), -1, -1).chunk(2, dim=-1)
         references = torch.stack([point(position).sigmoid() for point in self.reference_points], dim=1)
         logits, boxes = [], []
         for index, layer in enumerate(self.layers):
@@ -125,8 +114,30 @@ class PairedLesionQuery(nn.Module):
             boxes.append(torch.stack([view_boxes for _, view_boxes in predictions], dim=1))
             if self.box_refinement:
                 references = boxes[-1].detach()
-        return {
-            "logits": torch.stack(logits),
-            "boxes": torch.stack(boxes),
-            "paired_logits": logits[-1].masked_fill(~present[:, :, None], torch.inf).amin(1),
-        }
+        both = (-1, 2, -1, -1)
+        return DetectorOutputs(
+            torch.stack(logits),
+            torch.stack(boxes),
+            query[:, None].expand(both),
+            position[:, None].expand(both),
+        )
+
+
+class PairedQueryMatcher(Matcher):
+    """A paired lesion query is a pair by itself; nothing is learned beyond the detector's own loss."""
+
+    def forward(
+        self, detections: DetectorOutputs, present: Tensor, return_attention: bool = False
+    ) -> dict[str, Tensor]:
+        """``paired_logits`` [B, N]: of the views that exist, the less certain one's."""
+        return {"paired_logits": detections.logits[-1].masked_fill(~present[:, :, None], torch.inf).amin(1)}
+
+    def loss(self, outputs: dict[str, Tensor], candidates: Tensor, breast: Tensor) -> dict[str, Tensor]:
+        """No loss of its own."""
+        return {}
+
+    def pairs(self, detections: DetectorOutputs, outputs: dict[str, Tensor]) -> LesionPairs:
+        """Query i with query i, as certain as the less certain of its views."""
+        scores = outputs["paired_logits"].sigmoid()  # [B, N]
+        every = torch.arange(scores.shape[-1], device=scores.device).expand_as(scores)
+        return LesionPairs(torch.stack([every, every], dim=-1), scores)

@@ -1,9 +1,9 @@
-"""Where a feature or a box is in the image, as a vector: sines and cosines of its place."""
+"""Where a feature is in the image, as a vector: sines and cosines of its place."""
 
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 
 def sine_positions(centres: Tensor, width: int) -> Tensor:
@@ -13,7 +13,7 @@ def sine_positions(centres: Tensor, width: int) -> Tensor:
     sine and cosine of ``2π · place / 10000^(2i / (width / 2))``.
 
     Args:
-        centres: [..., 2], (x, y) in units of the valid image, so that the image is [0, 1]².
+        centres: [..., 2], (x, y) in units of the canvas.
         width: length of the vector, a multiple of 4.
 
     Returns:
@@ -23,20 +23,3 @@ def sine_positions(centres: Tensor, width: int) -> Tensor:
     wavelength = 10000 ** (pair * 4 / width)
     angle = 2 * math.pi * centres.flip(-1)[..., None] / wavelength  # [..., (y, x), width / 4]
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-3)
-
-
-class BoxPosition(nn.Module):
-    """Where a box is and how large, as a vector; beyond the paper.
-
-    Zero when training begins, so that a network begins as without it.
-    """
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.width = width
-        self.weight = nn.Parameter(torch.zeros(width, 2 * width))
-
-    def forward(self, boxes: Tensor) -> Tensor:
-        """[..., 4] (cxcywh in [0, 1]) to [..., D]; boxes are taken as they are and learn nothing by it."""
-        centre_and_size = boxes.detach().reshape(*boxes.shape[:-1], 2, 2)
-        return sine_positions(centre_and_size, self.width).flatten(-2) @ self.weight.t()

@@ -119,7 +119,7 @@ def open_bundle(folder: str | Path | None = None, device: torch.device | str = "
         version=f"{metadata['version']} {digest}",
         notice=metadata.get("intended_use", "").partition(".")[0][:64],
         device=device,
-        network=parser.get_parsed_content("network_def").eval(),
+        network=parser.get_parsed_content("network").eval(),
         inferer=parser.get_parsed_content("inferer"),
         load=PairLoader(tuple(preprocessing.transforms), parser.get_parsed_content("finish")),
         postprocessing=parser.get_parsed_content("postprocessing"),

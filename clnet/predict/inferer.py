@@ -20,6 +20,4 @@ class LinkInferer(SimpleInferer):
 
     def __call__(self, inputs: Tensor, network: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """The outputs of the network for images [B, 2, H, W]."""
-        if self.attention and getattr(network, "linker", None) is not None:
-            kwargs["return_attention"] = True
-        return super().__call__(inputs, network, *args, **kwargs)
+        return super().__call__(inputs, network, *args, return_attention=self.attention, **kwargs)

@@ -30,7 +30,7 @@ def bundle_parser(bundle_root: str) -> ConfigParser:
 
 def single_view_network(bundle_root: str) -> nn.Module:
     """The network, without weights: MONAI Label loads them itself."""
-    return bundle_parser(bundle_root).get_parsed_content("network")
+    return bundle_parser(bundle_root).get_parsed_content("network_def")
 
 
 class LoadSingleViewd:

@@ -67,7 +67,7 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _find(key: str, known: Any) -> Any:
-    """What a key such as network#object_queries stands for; None where the config cannot tell."""
+    """What a key such as network_def#object_queries stands for; None where the config cannot tell."""
     so_far: list[str] = []
     for part in key.lstrip("+").replace("::", "#").split("#"):
         if not isinstance(known, Mapping):

@@ -1,32 +1,11 @@
-"""What MONAI's `SupervisedTrainer` needs to train CL-Net: a loss of one number, clipped gradients."""
-
-from collections.abc import Callable
-from typing import Any
+"""What MONAI's `SupervisedTrainer` needs to train CL-Net: a loss with parts, clipped gradients."""
 
 import torch
 from monai.engines.trainer import SupervisedTrainer
 from monai.engines.utils import IterationEvents
-from torch import Tensor, nn
+from torch import nn
 
-
-class EngineLoss(nn.Module):
-    """A loss with parts, as the trainer wants it: one number; the parts are kept for those who ask.
-
-    Args:
-        loss: `CLNetLoss` or `PairedLesionQueryLoss`.
-    """
-
-    def __init__(self, loss: Callable[..., dict[str, Tensor]]) -> None:
-        super().__init__()
-        self.loss = loss
-        self.parts: dict[str, Tensor] = {}
-
-    def forward(self, outputs: dict[str, Tensor], target: dict[str, Any]) -> Tensor:
-        """The whole loss; see `prepare_batch` for the target."""
-        parts = self.loss(outputs, target["lesions"], target["present"])
-        total = parts.pop("loss")
-        self.parts = {name: part.detach() for name, part in parts.items()}
-        return total
+from clnet.losses import CLNetLoss
 
 
 class LossParts:
@@ -37,7 +16,7 @@ class LossParts:
     dropped from the output there, so that it does not stay in memory.
     """
 
-    def __init__(self, loss: EngineLoss) -> None:
+    def __init__(self, loss: CLNetLoss) -> None:
         self.loss = loss
 
     def attach(self, engine: SupervisedTrainer) -> None:

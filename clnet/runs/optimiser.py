@@ -8,7 +8,7 @@ from torch import nn
 GROUP_WORDS = {
     "backbone": ("backbone",),
     "sampling": ("sampling_offsets", "reference_points"),
-    "linker": ("linker", "verification"),
+    "matcher": ("matcher",),
 }
 
 
@@ -17,7 +17,7 @@ def parameter_groups(
     lr: float,
     backbone_factor: float = 0.1,
     sampling_factor: float = 0.1,
-    linker_factor: float = 0.25,
+    matcher_factor: float = 0.25,
 ) -> list[dict[str, Any]]:
     """Groups for an optimiser, each with its name and learning rate.
 
@@ -26,12 +26,12 @@ def parameter_groups(
         lr: the base learning rate.
         backbone_factor: on the backbone. 0.1 suits one that was trained before.
         sampling_factor: on sampling offsets and reference points.
-        linker_factor: on the lesion linker, or what stands in its place.
+        matcher_factor: on the matcher, such as the lesion linker.
     """
     factors = {
         "backbone": backbone_factor,
         "sampling": sampling_factor,
-        "linker": linker_factor,
+        "matcher": matcher_factor,
         "other": 1.0,
     }
     groups: dict[str, dict[str, Any]] = {

@@ -36,8 +36,8 @@ EXPERIMENT = "clnet-ablation"
 # What an outcome depends on, beside data and code; all else in the config is wiring and places.
 DECIDES = (
     *("seed", "size", "batch_size", "max_epochs", "val_interval", "learning_rate", "warmup_iterations"),
-    *("linker_factor", "gradient_clip", "preprocessing", "random_transforms", "finish", "network", "loss"),
-    *("optimizer", "schedule"),
+    *("linker_factor", "gradient_clip", "preprocessing", "random_transforms", "finish", "network_def"),
+    *("loss", "optimizer", "schedule"),
 )
 Call = Callable[[list[str], Path], None]
 """Runs a command with a file for what it says."""

@@ -34,7 +34,7 @@ def _links(**values: str) -> Setting:
 
 def _network(config: str = "", **values: str) -> Setting:
     configs = (config,) if config else ()
-    return Setting(configs, {f"network#{name}": value for name, value in values.items()})
+    return Setting(configs, {f"network_def#{name}": value for name, value in values.items()})
 
 
 SETTINGS: dict[str, Setting] = {
@@ -55,7 +55,7 @@ SETTINGS: dict[str, Setting] = {
     "linker_layers_4": _network(linker_layers="4"),
     "linker_layers_5": _network(linker_layers="5"),
     "temperature_1": _links(temperature="1.0"),
-    "no_auxiliary_3": Setting(overrides={"network#linker_layers": "3", LINK + "auxiliary": "False"}),
+    "no_auxiliary_3": Setting(overrides={"network_def#linker_layers": "3", LINK + "auxiliary": "False"}),
     "encoder_1": _network(encoder_layers="1"),
     "encoder_2": _network(encoder_layers="2"),
     "cc_alone": Setting(("deformable_detr",), data="cc"),

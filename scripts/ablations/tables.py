@@ -175,9 +175,9 @@ TABLES: dict[str, Table] = {
     "box_positions": Table(
         "Box positions",
         "Beyond the paper. There, object queries know by their learned positions where they began; boxes "
-        "that are refined end elsewhere. With `--network#box_positions True` queries, and what the linker "
-        "reads of them, know where their boxes are. Looked at on the validation section, by which settings "
-        "are chosen.",
+        "that are refined end elsewhere. With `--network_def#box_positions True` queries, and what the "
+        "linker reads of them, know where their boxes are. Looked at on the validation section, by which "
+        "settings are chosen.",
         ("method", "box positions"),
         (
             Row(("VILD", ""), "vild"),

@@ -12,10 +12,10 @@ TINY = {
     "batch_size": "2",
     "val_interval": "1",
     "warmup_iterations": "2",
-    "network#width": "32",
-    "network#object_queries": "8",
-    "network#decoder_layers": "2",
-    "network#link_queries": "4",
+    "network_def#width": "32",
+    "network_def#object_queries": "8",
+    "network_def#decoder_layers": "2",
+    "network_def#link_queries": "4",
 }
 
 

@@ -68,7 +68,7 @@ def network():
     """The network of train.yaml."""
     torch.manual_seed(0)
     return with_weights_that_matter(
-        ConfigParser(ConfigParser.load_config_file(TRAIN)).get_parsed_content("network")
+        ConfigParser(ConfigParser.load_config_file(TRAIN)).get_parsed_content("network_def")
     )
 
 
@@ -157,7 +157,7 @@ def test_the_torchscript_file_carries_metadata_and_configs(torchscript):
     files = {"metadata.json": "", "train.json": "", "inference.json": ""}
     torch.jit.load(torchscript, _extra_files=files)
     assert json.loads(files["metadata.json"])["network_data_format"]["inputs"]["image"]["num_channels"] == 2
-    assert "network" in json.loads(files["train.json"])
+    assert "network_def" in json.loads(files["train.json"])
     assert "exported_network" in json.loads(files["inference.json"])
 
 
@@ -188,14 +188,14 @@ def test_every_variant_can_be_traced(variant):
 def test_a_variant_without_links_becomes_onnx_with_one_output(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     small = {
-        "network#width": 32,
-        "network#decoder_layers": 1,
-        "network#match_learning": "none",
-        "network#box_refinement": False,  # the case that decides on the exporter, see to_onnx.yaml
+        "network_def#width": 32,
+        "network_def#decoder_layers": 1,
+        "network_def#match_learning": "none",
+        "network_def#box_refinement": False,  # the case that decides on the exporter, see to_onnx.yaml
     }
     parser = ConfigParser(ConfigParser.load_config_file(TRAIN))
     parser.update(small)
-    torch.save(parser.get_parsed_content("network").state_dict(), tmp_path / "model.pt")
+    torch.save(parser.get_parsed_content("network_def").state_dict(), tmp_path / "model.pt")
     onnx_export(
         args_file="bundle/configs/to_onnx.yaml",
         ckpt_file=str(tmp_path / "model.pt"),
@@ -217,5 +217,5 @@ def test_a_checkpoint_of_the_network_is_a_checkpoint_of_what_is_exported(network
 
 
 def settings_of_train():
-    settings = ConfigParser.load_config_file(TRAIN)["network"]
+    settings = ConfigParser.load_config_file(TRAIN)["network_def"]
     return {name: value for name, value in settings.items() if name != "_target_"}

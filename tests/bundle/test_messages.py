@@ -9,7 +9,7 @@ TRAIN = ["run", "training", "--config_file", "bundle/configs/train.yaml"]
 
 
 def test_known_keys_pass(monkeypatch):
-    check_command_line([*TRAIN, "--max_epochs", "3", "--network#width=32", "--tracking", "mlflow"])
+    check_command_line([*TRAIN, "--max_epochs", "3", "--network_def#width=32", "--tracking", "mlflow"])
 
 
 def test_a_process_without_a_command_line_has_nothing_to_check():
@@ -21,8 +21,8 @@ def test_a_process_without_a_command_line_has_nothing_to_check():
     ("word", "message"),
     [
         ("--max_epoch", "--max_epoch: nothing is called max_epoch in the config; did you mean max_epochs?"),
-        ("--network#objectqueries", "did you mean network#object_queries?"),
-        ("--network::widht=64", "did you mean network#width?"),
+        ("--network_def#objectqueries", "did you mean network_def#object_queries?"),
+        ("--network_def::widht=64", "did you mean network_def#width?"),
         ("--zzz", "there are imports, bundle_root, output_dir"),
     ],
 )
@@ -55,9 +55,9 @@ def test_values_are_read_as_monai_reads_them():
 
 
 def test_the_config_of_a_command_line_has_its_overrides():
-    config = run_config([*TRAIN, "--network#width=32", "--max_epochs", "3"])
-    assert (config["network"]["width"], config["max_epochs"]) == (32, 3)
-    assert config["network"]["heads"] == 4
+    config = run_config([*TRAIN, "--network_def#width=32", "--max_epochs", "3"])
+    assert (config["network_def"]["width"], config["max_epochs"]) == (32, 3)
+    assert config["network_def"]["heads"] == 4
 
 
 @pytest.mark.slow
@@ -66,7 +66,7 @@ def test_the_config_of_a_command_line_has_its_overrides():
     [
         ({"dataset_dir": "/nowhere"}, "clnet: dataset_dir: /nowhere has no datalist.json"),
         ({"max_epoch": "3"}, "clnet: --max_epoch: nothing is called max_epoch"),
-        ({"network#width": "33"}, "clnet: "),
+        ({"network_def#width": "33"}, "clnet: "),
     ],
 )
 def test_a_wrong_path_key_or_value_ends_with_one_sentence(overrides, message, tmp_path):

@@ -20,9 +20,9 @@ SMALL_PAPER = {
     "iterations": 2,
     "batch_size": 1,
     "warmup_iterations": 1,
-    "network#encoder_layers": 1,
-    "network#decoder_layers": 2,
-    "network#object_queries": 8,
+    "network_def#encoder_layers": 1,
+    "network_def#decoder_layers": 2,
+    "network_def#object_queries": 8,
 }
 
 
@@ -49,7 +49,7 @@ def test_every_command_on_training_with_real_data_runs(checkout, monkeypatch):
     for name in ("paper", "paper-one-gpu"):
         run = json.loads((output / name / "run.json").read_text())
         assert run["status"] == "finished"
-        assert run["config"]["network"]["backbone"] == "resnet50"
+        assert run["config"]["network_def"]["backbone"] == "resnet50"
     assert (output / "evaluate-paper" / "report.html").exists()
 
 

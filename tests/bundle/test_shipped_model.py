@@ -30,7 +30,7 @@ def test_it_is_small_and_holds_plain_weights_that_fit_the_config():
     assert (MODELS / "model.pt").stat().st_size <= 10e6
     weights = torch.load(MODELS / "model.pt", weights_only=True)
     parser = ConfigParser(ConfigParser.load_config_file(ROOT / "bundle" / "configs" / "train.yaml"))
-    parser.get_parsed_content("network").load_state_dict(weights)
+    parser.get_parsed_content("network_def").load_state_dict(weights)
 
 
 @pytest.mark.parametrize(("page", "figures"), [(README, performance), (CARD, card_performance)])

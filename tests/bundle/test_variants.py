@@ -64,7 +64,7 @@ def test_a_variant_trains_and_is_the_network_that_its_name_says(variant, workflo
 @pytest.mark.slow
 def test_the_config_of_the_paper_has_the_papers_network_and_schedule(workflow):
     parser = workflow("paper", size=[64, 48]).parser
-    settings = {key: value for key, value in parser["network"].items() if key[0] != "_"}
+    settings = {key: value for key, value in parser["network_def"].items() if key[0] != "_"}
     assert settings.pop("backbone_weights") == "@backbone_weights"
     assert settings == PAPER_SETTINGS
     groups = {

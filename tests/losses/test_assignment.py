@@ -1,6 +1,7 @@
 """Assignment against brute force, hand computation and transformers' matcher."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,9 +11,9 @@ from transformers.loss.loss_deformable_detr import DeformableDetrHungarianMatche
 
 from clnet.losses.assignment import (
     AssignmentError,
+    DetectionCost,
     assign_detections,
     assign_paired_queries,
-    detection_cost,
     giou,
     link_cost,
     link_targets,
@@ -20,7 +21,7 @@ from clnet.losses.assignment import (
 )
 from clnet.losses.targets import LesionBoxes, gather_targets
 
-WEIGHTS = (2.0, 5.0, 2.0)
+COST = DetectionCost(class_weight=2.0, l1_weight=5.0, giou_weight=2.0, alpha=0.25, gamma=2.0)
 
 
 def random_boxes(*shape: int) -> torch.Tensor:
@@ -61,9 +62,9 @@ def test_a_cost_that_is_not_finite_is_named(bad):
 
 
 def test_boxes_that_are_not_finite_are_named():
-    lesions = LesionBoxes(random_boxes(1), *(torch.tensor([0]) for _ in range(3)))
+    lesions = LesionBoxes(random_boxes(1), *(torch.tensor([0]) for _ in range(4)))
     with pytest.raises(AssignmentError, match="logits or boxes are not finite"):
-        detection_cost(torch.zeros(1, 2, 3), torch.full((1, 2, 3, 4), torch.nan), lesions, WEIGHTS)
+        COST.cost(torch.zeros(1, 1, 2, 3), torch.full((1, 1, 2, 3, 4), torch.nan), lesions)
 
 
 def test_more_lesions_than_queries_are_refused_in_words():
@@ -81,12 +82,20 @@ def test_giou_of_boxes_computed_by_hand():
 def test_detection_cost_computed_by_hand():
     """A query with score 1/2: focal terms α(½)² ln 2 − (1 − α)(½)² ln 2 with α = ¼."""
     box, truth = torch.tensor([0.3, 0.3, 0.2, 0.2]), torch.tensor([0.4, 0.4, 0.2, 0.2])
-    lesions = LesionBoxes(truth[None], torch.tensor([1]), torch.tensor([0]), torch.tensor([0]))
-    found = detection_cost(torch.zeros(1, 2, 1), box.expand(1, 2, 1, 4), lesions, WEIGHTS)
+    lesions = LesionBoxes(truth[None], *(torch.tensor([index]) for index in (0, 1, 0, 0)))
+    found = COST.cost(torch.zeros(1, 1, 2, 1), box.expand(1, 1, 2, 1, 4), lesions)
     focal = (0.25 - 0.75) * 0.25 * 0.693147
     overlap = 0.01 / 0.07 - (0.09 - 0.07) / 0.09
     assert found.shape == (1, 1, 1)
     assert found.item() == pytest.approx(2 * focal + 5 * 0.2 - 2 * overlap, abs=1e-4)
+
+
+def test_matching_has_the_focal_settings_of_the_loss():
+    """With γ = 0 and α = ½ a score of 1/2 gains nothing: its two cross-entropies are equal."""
+    lesions = LesionBoxes(torch.tensor([[0.5, 0.5, 0.2, 0.2]]), *(torch.tensor([0]) for _ in range(4)))
+    plain = replace(COST, alpha=0.5, gamma=0.0)
+    found = plain.cost(torch.zeros(1, 1, 2, 1), lesions.boxes.expand(1, 1, 2, 1, 4), lesions)
+    assert found.item() == pytest.approx(-2.0, abs=1e-5)  # the overlap's part alone
 
 
 def random_targets(counts: list[tuple[int, int]]) -> list[dict]:
@@ -101,7 +110,7 @@ def test_detections_are_matched_as_transformers_matches_them():
     logits, boxes = torch.randn(3, 3, 2, 8), random_boxes(3, 3, 2, 8)
     targets, present = random_targets([(1, 2), (0, 3), (2, 0)]), torch.ones(3, 2, dtype=torch.bool)
     lesions = gather_targets(targets, present, boxes)
-    found = assign_detections(logits, boxes, lesions, WEIGHTS)
+    found = assign_detections(COST.cost(logits, boxes, lesions), lesions)
     matcher = DeformableDetrHungarianMatcher(class_cost=2, bbox_cost=5, giou_cost=2)
     labels = [
         {"class_labels": torch.zeros(len(b), dtype=torch.long), "boxes": b}
@@ -115,7 +124,8 @@ def test_detections_are_matched_as_transformers_matches_them():
         }
         for image, (queries, order) in enumerate(matcher(outputs, labels)):
             expected = queries[order.argsort()]
-            assert found[layer, lesions.image == image].tolist() == expected.tolist()
+            of_image = (lesions.breast == image // 2) & (lesions.view == image % 2)
+            assert found[layer, of_image].tolist() == expected.tolist()
 
 
 def test_a_paired_query_is_matched_by_the_larger_cost_of_its_two_views():
@@ -130,8 +140,8 @@ def test_a_paired_query_is_matched_by_the_larger_cost_of_its_two_views():
         {"boxes": [random_boxes(1), random_boxes(0)], "lesion_ids": [torch.tensor([7]), torch.tensor([])]},
     ]
     lesions = gather_targets(targets, torch.ones(2, 2, dtype=torch.bool), boxes)
-    cost = detection_cost(logits.flatten(1, 2), boxes.flatten(1, 2), lesions, WEIGHTS)
-    found = assign_paired_queries(logits, boxes, lesions, WEIGHTS)
+    cost = COST.cost(logits, boxes, lesions)
+    found = assign_paired_queries(cost, lesions)
     for layer in range(layers):
         cc_7, cc_3, mlo_3, mlo_9, alone = cost[layer]
         table = torch.stack([cc_7, torch.maximum(cc_3, mlo_3), mlo_9])
@@ -153,7 +163,8 @@ def test_targets_become_flat_without_missing_views():
     present = torch.tensor([[True, True], [True, False], [True, True]])
     lesions = gather_targets(targets, present, cc)
     assert torch.equal(lesions.boxes, torch.cat([cc, mlo, cc]))
-    assert lesions.image.tolist() == [0, 0, 1, 1, 1, 2, 2]
+    assert lesions.breast.tolist() == [0, 0, 0, 0, 0, 1, 1]
+    assert lesions.view.tolist() == [0, 0, 1, 1, 1, 0, 0]
     assert lesions.lesion.tolist() == [0, 1, 1, 2, 0, 3, 4]
     assert lesions.breast_of_lesion.tolist() == [0, 0, 0, 1, 1]
     queries = torch.tensor([10, 11, 12, 13, 14, 15, 16])

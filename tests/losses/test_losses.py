@@ -4,11 +4,12 @@ import math
 
 import pytest
 import torch
+from network_configs import build_with_loss
 from transformers.loss.loss_deformable_detr import DeformableDetrHungarianMatcher, DeformableDetrImageLoss
+from whole_loss import DETECTION, compare, link_loss
 
-from clnet.losses import CLNetLoss, LinkLoss, PairedLesionQueryLoss, PairVerificationLoss
+from clnet.losses import DetectionLoss, PairedDetectionLoss, PairVerificationLoss
 from clnet.losses.link import LossSettingError
-from clnet.networks import CLNet, PairedLesionQuery
 
 EMPTY_BOXES, NO_IDS = torch.zeros(0, 4), torch.zeros(0, dtype=torch.long)
 
@@ -40,7 +41,7 @@ BOTH = torch.ones(2, 2, dtype=torch.bool)
 def test_the_detection_loss_of_every_layer_is_that_of_transformers():
     torch.manual_seed(0)
     outputs, targets = random_outputs(), [target([1, 2], [2]), target([], [4, 5, 6])]
-    parts = CLNetLoss()(outputs, targets, BOTH)
+    parts = compare(outputs, targets, BOTH)
     criterion = DeformableDetrImageLoss(
         DeformableDetrHungarianMatcher(class_cost=2, bbox_cost=5, giou_cost=2), 1, 0.25, ["labels", "boxes"]
     )
@@ -61,7 +62,7 @@ def test_the_detection_loss_of_every_layer_is_that_of_transformers():
 
 def test_the_loss_is_the_sum_of_its_parts():
     torch.manual_seed(0)
-    parts = CLNetLoss()(random_outputs(), [target([1], [1]), target([2], [])], BOTH)
+    parts = compare(random_outputs(), [target([1], [1]), target([2], [])], BOTH)
     assert set(parts) == {
         "loss",
         "detection_class",
@@ -89,7 +90,7 @@ def test_link_loss_computed_by_hand(temperature):
     """
     score = torch.tensor([0.01, 0.9])
     logits = torch.log(score / (1 - score))[None, None]
-    loss = LinkLoss(temperature=temperature)
+    loss = link_loss(temperature=temperature)
     found = loss(SIMILARITY, logits, candidates=torch.tensor([[1, 2]]), breast=torch.tensor([0]))
 
     def cross_entropy(similarity: list[float], index: int) -> float:
@@ -106,7 +107,7 @@ def test_the_papers_temperature_leaves_a_floor_of_2_886_nats():
     """Even a perfect linker: one cosine of 1 and 125 of −1 in each view."""
     similarity = torch.full((1, 1, 2, 16, 126), -1.0)
     similarity[..., 7] = 1.0
-    found = LinkLoss()(similarity, torch.zeros(1, 1, 16), torch.tensor([[7, 7]]), torch.tensor([0]))
+    found = link_loss()(similarity, torch.zeros(1, 1, 16), torch.tensor([[7, 7]]), torch.tensor([0]))
     assert found["link_similarity"].item() / 0.125 / 2 == pytest.approx(2.886, abs=1e-3)
 
 
@@ -114,12 +115,12 @@ def test_without_auxiliary_losses_only_the_last_linker_layer_counts():
     torch.manual_seed(0)
     outputs = random_outputs(linker_layers=3)
     arguments = torch.tensor([[1, 6], [2, 2]]), torch.tensor([0, 1])
-    last = LinkLoss(auxiliary=False)(outputs["link_similarity"], outputs["pair_logits"], *arguments)
+    last = link_loss(auxiliary=False)(outputs["link_similarity"], outputs["pair_logits"], *arguments)
     by_layer = [
-        LinkLoss()(outputs["link_similarity"][k : k + 1], outputs["pair_logits"][k : k + 1], *arguments)
+        link_loss()(outputs["link_similarity"][k : k + 1], outputs["pair_logits"][k : k + 1], *arguments)
         for k in range(3)
     ]
-    every = LinkLoss()(outputs["link_similarity"], outputs["pair_logits"], *arguments)
+    every = link_loss()(outputs["link_similarity"], outputs["pair_logits"], *arguments)
     for name in last:
         assert last[name].item() == pytest.approx(by_layer[-1][name].item())
         assert every[name].item() == pytest.approx(sum(layer[name].item() for layer in by_layer))
@@ -131,7 +132,7 @@ def test_gradients_of_the_link_loss_are_right():
     logits = torch.randn(2, 2, 3, dtype=torch.float64, requires_grad=True)
     candidates, breast = torch.tensor([[0, 4], [1, 2], [4, 3]]), torch.tensor([0, 0, 1])
     for method in ("mul", "add"):
-        loss = LinkLoss(temperature=0.3, cost_method=method)
+        loss = link_loss(temperature=0.3, cost_method=method)
         assert torch.autograd.gradcheck(
             lambda s, p, loss=loss: sum(loss(s, p, candidates, breast).values()), (similarity, logits)
         )
@@ -139,7 +140,7 @@ def test_gradients_of_the_link_loss_are_right():
 
 def test_verification_loss_computed_by_hand():
     logits = torch.zeros(1, 3, 3)
-    found = PairVerificationLoss()(logits, torch.tensor([[0, 1], [2, 0]]), torch.tensor([0, 0]))
+    found = PairVerificationLoss(0.75, 2.0)(logits, torch.tensor([[0, 1], [2, 0]]), torch.tensor([0, 0]))
     each = 0.5**2 * math.log(2)
     assert found["verification"].item() == pytest.approx((2 * 0.75 + 7 * 0.25) * each / 2)
 
@@ -152,8 +153,8 @@ def test_links_point_at_detections_of_the_last_decoder_layer():
             for view, query in enumerate((cc, mlo)):
                 outputs["boxes"][layer, 0, view, query] = targets[0]["boxes"][view][0]
                 outputs["logits"][layer, 0, view, query] = 9.0
-    found = CLNetLoss()(outputs, targets, BOTH[:1])
-    expected = LinkLoss()(
+    found = compare(outputs, targets, BOTH[:1])
+    expected = link_loss()(
         outputs["link_similarity"], outputs["pair_logits"], torch.tensor([[4, 5]]), torch.tensor([0])
     )
     assert found["link_similarity"].item() == pytest.approx(expected["link_similarity"].item())
@@ -167,7 +168,7 @@ def test_a_missing_view_adds_nothing():
         outputs["link_similarity"][:, 0, 1, :, :6] = torch.finfo(torch.float32).min
         outputs["match_logits"][0, :, :6] = torch.finfo(torch.float32).min
     seen = [target([1], [1, 2]), target([1], [1])]
-    parts = CLNetLoss()(outputs, seen, present)
+    parts = compare(outputs, seen, present)
     parts["loss"].backward()
     assert outputs["logits"].grad[:, 0, 1].eq(0).all()
     assert outputs["boxes"].grad[:, 0, 1].eq(0).all()
@@ -176,7 +177,7 @@ def test_a_missing_view_adds_nothing():
     only_cc = [
         {**seen[0], "boxes": [seen[0]["boxes"][0], EMPTY_BOXES], "lesion_ids": [torch.tensor([1]), NO_IDS]}
     ]
-    again = CLNetLoss()(outputs, [*only_cc, seen[1]], present)
+    again = compare(outputs, [*only_cc, seen[1]], present)
     assert again["loss"].item() == parts["loss"].item()
 
 
@@ -200,8 +201,8 @@ def test_losses_and_gradients_are_finite(targets, scale):
         outputs["link_similarity"] = outputs["link_similarity"].sign()
     for output in outputs.values():
         output.requires_grad_()
-    for loss in (CLNetLoss(), PairedLesionQueryLoss()):
-        parts = loss(outputs, targets, BOTH)
+    for detection in (DetectionLoss(**DETECTION), PairedDetectionLoss(**DETECTION)):
+        parts = compare(outputs, targets, BOTH, detection)
         assert all(part.isfinite() and part >= 0 for part in parts.values())
         parts["loss"].backward()
     for name, output in outputs.items():
@@ -213,28 +214,25 @@ def test_half_precision_outputs_are_compared_in_single_precision(dtype):
     torch.manual_seed(0)
     outputs = {name: output.detach().to(dtype) for name, output in random_outputs().items()}
     targets = [target([1, 2], [2]), target([], [3])]
-    half = CLNetLoss()(outputs, targets, BOTH)
-    single = CLNetLoss()({name: output.float() for name, output in outputs.items()}, targets, BOTH)
+    half = compare(outputs, targets, BOTH)
+    single = compare({name: output.float() for name, output in outputs.items()}, targets, BOTH)
     assert half["loss"].dtype == torch.float32
     assert half["loss"].item() == single["loss"].item()
 
 
 @pytest.mark.parametrize("missing", [None, 0, 1], ids=["both views", "CC missing", "MLO missing"])
-@pytest.mark.parametrize("variant", ["none", "lesion_linker", "pair_verification", "paired_query"])
+@pytest.mark.parametrize("variant", ["vild", "clnet", "pair_verification", "paired_query"])
 def test_every_network_learns_from_every_kind_of_breast(variant, missing):
     torch.manual_seed(0)
-    if variant == "paired_query":
-        network, loss = PairedLesionQuery(width=32, ffn=32, paired_queries=6), PairedLesionQueryLoss()
-    else:
-        network = CLNet(width=32, ffn=32, object_queries=6, link_queries=4, match_learning=variant)
-        loss = CLNetLoss(link=LinkLoss(temperature=0.05))
+    configs = [] if variant == "clnet" else [variant]
+    network, loss = build_with_loss(*configs, width=32, ffn=32)
     present = torch.ones(3, 2, dtype=torch.bool)
     if missing is not None:
         present[:, missing] = False
     targets = [target([1, 2], [2]), target([], []), target([3], [])]
-    parts = loss(network(torch.rand(3, 2, 64, 48), present), targets, present)
-    parts["loss"].backward()
-    assert all(part.isfinite() for part in parts.values())
+    outputs = network(torch.rand(3, 2, 64, 48), present)
+    loss(outputs, {"lesions": targets, "present": present}).backward()
+    assert all(part.isfinite() for part in loss.parts.values())
     for name, parameter in network.named_parameters():
         assert parameter.grad is not None and parameter.grad.isfinite().all(), name
 
@@ -245,4 +243,4 @@ def test_every_network_learns_from_every_kind_of_breast(variant, missing):
 )
 def test_settings_without_meaning_are_refused(settings, message):
     with pytest.raises(LossSettingError, match=message):
-        LinkLoss(**settings)
+        link_loss(**settings)

@@ -1,42 +1,41 @@
-"""The assembled networks: variants by settings, views that see one another, and missing views."""
+"""The composed networks: variants by config, views that see one another, and missing views."""
 
 import pytest
 import torch
+from network_configs import build, build_with_loss
 
-from clnet.networks import CLNet, PairedLesionQuery, SettingError
-from clnet.networks.positions import BoxPosition, sine_positions
+from clnet.networks import CLNet, NetworkSettingError
 
 VARIANTS = {
-    "deformable_detr": {"inter_attention": False, "match_learning": "none"},
-    "vild": {"inter_attention": True, "match_learning": "none"},
-    "linker_only": {"inter_attention": False, "match_learning": "lesion_linker"},
-    "clnet": {"inter_attention": True, "match_learning": "lesion_linker"},
-    "pair_verification": {"inter_attention": True, "match_learning": "pair_verification"},
-    "box_refinement": {"box_refinement": True},
-    "box_positions": {"box_refinement": True, "box_positions": True},
-    "no_encoder_one_level": {"encoder_layers": 0, "feature_levels": 1},
-    "four_levels": {"feature_levels": 4, "linker_layers": 2},
+    "deformable_detr": (["deformable_detr"], {}),
+    "vild": (["vild"], {}),
+    "linker_only": (["linker_only"], {}),
+    "clnet": ([], {}),
+    "pair_verification": (["pair_verification"], {}),
+    "box_refinement": ([], {"detector__box_refinement": True}),
+    "no_encoder_one_level": ([], {"encoder__layers": 0, "levels": 1}),
+    "four_levels": ([], {"levels": 4, "matcher__layers": 2}),
+    "paired_query": (["paired_query"], {"detector__paired_queries": 6, "detector__box_refinement": True}),
 }
+SMALL = {"width": 32, "heads": 2, "ffn": 32, "levels": 2, "encoder__layers": 1}
 
 
-SMALL = {"width": 32, "heads": 2, "ffn": 32, "feature_levels": 2, "encoder_layers": 1}
-
-
-def make(name: str, **changes: bool) -> CLNet | PairedLesionQuery:
+def make(name: str, **changes: object) -> CLNet:
     """A small network with weights that are not at their tame beginnings."""
     torch.manual_seed(0)
-    if name == "paired_query":
-        network = PairedLesionQuery(**SMALL, paired_queries=6)
-    else:
-        settings = {"box_refinement": False, **VARIANTS[name], **changes}
-        network = CLNet(**{**SMALL, "object_queries": 6, "link_queries": 4, **settings})
+    configs, settings = VARIANTS[name]
+    if name != "paired_query":
+        settings = {"detector__object_queries": 6, "detector__box_refinement": False, **settings}
+    if name not in ("deformable_detr", "vild", "pair_verification", "paired_query"):
+        settings = {"matcher__link_queries": 4, **settings}
+    network = build(*configs, **{**SMALL, **settings, **changes})
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
     return network.eval()
 
 
-ALL = [*VARIANTS, "paired_query"]
+ALL = list(VARIANTS)
 IMAGES = torch.rand(3, 2, 64, 48, generator=torch.Generator().manual_seed(0))
 
 
@@ -49,10 +48,12 @@ def test_outputs_are_named_tensors_of_every_layer():
     assert {name: tuple(output.shape) for name, output in outputs.items()} == {
         "logits": (3, 3, 2, 6),
         "boxes": (3, 3, 2, 6, 4),
+        "links": (3, 4, 2),
+        "link_scores": (3, 4),
         "link_similarity": (1, 3, 2, 4, 7),
         "pair_logits": (1, 3, 4),
     }
-    assert set(make("vild")(IMAGES)) == {"logits", "boxes"}
+    assert make("vild")(IMAGES)["links"].shape == (3, 0, 2)
     assert make("pair_verification")(IMAGES)["match_logits"].shape == (3, 7, 7)
     assert outputs["boxes"].min() >= 0 and outputs["boxes"].max() <= 1
     assert outputs["link_similarity"].abs().max() <= 1 + 1e-6
@@ -62,43 +63,11 @@ def test_outputs_are_named_tensors_of_every_layer():
 @torch.no_grad()
 def test_a_breast_is_read_alike_alone_and_in_a_batch(name):
     network = make(name)
-    valid_size = torch.tensor([[[64, 48], [50, 48]], [[64, 20], [33, 31]], [[40, 40], [64, 48]]])
-    for sizes in (None, valid_size):
-        together = network(IMAGES, valid_size=sizes)
-        for breast in range(3):
-            one = slice(breast, breast + 1)
-            alone = network(IMAGES[one], valid_size=None if sizes is None else sizes[one])
-            for key, output in alone.items():
-                dim = 0 if key in ("match_logits", "paired_logits") else 1
-                close(together[key].narrow(dim, breast, 1), output)
-
-
-@torch.no_grad()
-def test_a_network_with_box_positions_begins_as_without_and_then_links_by_place():
-    def outputs_of(weight, **changes):
-        torch.manual_seed(0)
-        network = CLNet(**SMALL, object_queries=6, link_queries=4, **changes).eval()
-        if weight is not None:
-            network.decoder.box_position.weight.add_(weight)
-        return network(IMAGES)
-
-    without, begins = outputs_of(None), outputs_of(0.0, box_positions=True)
-    for key, output in without.items():
-        close(begins[key], output)
-    torch.manual_seed(1)
-    learned = outputs_of(torch.randn(32, 64), box_positions=True)
-    for key in ("logits", "link_similarity"):
-        assert (learned[key][-1] - without[key][-1]).abs().max() > 1e-3, key
-
-
-@torch.no_grad()
-def test_a_box_position_tells_centre_and_size_and_is_zero_at_first():
-    position, boxes = BoxPosition(8), torch.tensor([[0.2, 0.4, 0.1, 0.3], [0.2, 0.5, 0.1, 0.3]])
-    assert position(boxes).abs().max() == 0
-    torch.nn.init.eye_(position.weight)  # the first 8 numbers: those of the centre
-    close(position(boxes), sine_positions(boxes[:, :2], 8))
-    position.weight.copy_(torch.eye(16)[8:])
-    close(position(boxes), sine_positions(boxes[:, 2:], 8))
+    together = network(IMAGES)
+    for breast in range(3):
+        for key, output in network(IMAGES[breast : breast + 1]).items():
+            by_layer = key in ("logits", "boxes", "link_similarity", "pair_logits")
+            close(together[key].narrow(1 if by_layer else 0, breast, 1), output)
 
 
 @pytest.mark.parametrize("name", ["vild", "clnet", "pair_verification", "box_refinement", "paired_query"])
@@ -123,7 +92,7 @@ def test_without_inter_attention_views_do_not_see_one_another(name):
 @torch.no_grad()
 def test_with_one_view_a_network_is_the_one_without_inter_attention(name, view):
     network = make(name)
-    without = make(name, inter_attention=False)
+    without = make(name, detector__inter_attention=False)
     without.load_state_dict(network.state_dict(), strict=False)
     present = torch.tensor([[view == 0, view == 1], [True, True], [view == 0, view == 1]])
 
@@ -154,11 +123,11 @@ def test_what_stands_in_place_of_a_missing_view_does_not_matter(name, view):
 @torch.no_grad()
 def test_with_one_view_a_paired_query_reads_that_view_alone():
     network = make("paired_query")
-    features = network.encoder(IMAGES[:, 0, None])
-    position, query = network.paired_queries.expand(3, -1, -1).chunk(2, dim=-1)
-    reference = network.reference_points[0](position).sigmoid()
+    features, detector = network.encoder(IMAGES[:, 0, None]), network.detector
+    position, query = detector.paired_queries.expand(3, -1, -1).chunk(2, dim=-1)
+    reference = detector.reference_points[0](position).sigmoid()
     expected = []
-    for layer, heads in zip(network.layers, network.heads, strict=True):
+    for layer, heads in zip(detector.layers, detector.heads, strict=True):
         query, _ = layer.self_attention(query, query, position, position)
         places = reference[:, :, None].expand(-1, -1, len(features.shapes), -1)
         update = layer.view_attentions[0](query + position, places, features.tokens, features.shapes)
@@ -176,7 +145,7 @@ def test_every_parameter_has_a_finite_gradient(name, one_view):
     network = make(name).train()
     present = torch.tensor([[True, not one_view]]).expand(3, 2)
     outputs = network(IMAGES, present)
-    kept = [output[output > -1e30].sum() for output in outputs.values()]
+    kept = [output[output > -1e30].sum() for output in outputs.values() if output.is_floating_point()]
     sum(kept).backward()
     for parameter_name, parameter in network.named_parameters():
         assert parameter.grad is not None, parameter_name
@@ -187,11 +156,32 @@ def test_every_parameter_has_a_finite_gradient(name, one_view):
     ("settings", "message"),
     [
         ({"width": 40}, "width: 40 must be a multiple of 32"),
-        ({"feature_levels": 0}, "feature_levels and decoder_layers: 0 and 3 must be at least 1"),
+        ({"levels": 0}, "levels: 0 must be at least 1"),
+        ({"detector__layers": 0}, "layers: 0 of the detector must be at least 1"),
         ({"width": 64, "heads": 5}, r"width: 64 .* heads \(5\)"),
-        ({"match_learning": "hope"}, "'hope' is not one of lesion_linker, pair_verification, none"),
+        (
+            {"encoder__width": 32},
+            r"'encoder': 32, 'detector': 64, 'matcher': 64\} must be equal; set --width",
+        ),
     ],
 )
 def test_settings_that_fit_nothing_are_refused(settings, message):
-    with pytest.raises(SettingError, match=message):
-        CLNet(**settings)
+    with pytest.raises(RuntimeError, match="instantiate") as caught:  # MONAI's, around ours
+        build(**settings)
+    with pytest.raises(NetworkSettingError, match=message):
+        raise caught.value.__cause__
+
+
+def test_the_loss_asks_the_very_matcher_of_the_network():
+    network, loss = build_with_loss()
+    assert loss.matcher[0] is network.matcher
+    assert not list(loss.parameters()), "weights are the network's alone"
+
+
+@torch.no_grad()
+def test_boxes_are_computed_in_float32_under_autocast():
+    network = make("clnet")
+    with torch.autocast("cpu", torch.bfloat16):
+        half = network(IMAGES)
+    assert half["logits"].dtype == torch.bfloat16
+    assert half["boxes"].dtype == torch.float32

@@ -4,19 +4,13 @@ import math
 
 import pytest
 import torch
+from network_configs import build
 
-from clnet.networks import (
-    PairedLesionQuery,
-    extract_linked_pairs,
-    extract_paired_queries,
-    extract_verified_pairs,
-)
+from clnet.networks import DetectorOutputs, LesionLinker, PairedQueryMatcher, PairVerification
 from clnet.networks.detector import DecoderLayer
 from clnet.networks.dustbin import append_dustbin
 from clnet.networks.feature_levels import ImageFeatures
 from clnet.networks.layers import ResidualAttention, cosine_similarity
-from clnet.networks.lesion_linker import LesionLinker
-from clnet.networks.pair_verification import PairVerification
 
 WIDTH, HEADS = 32, 4
 
@@ -40,7 +34,15 @@ def feed_forward(ffn, x):
 
 def linker(layers=2):
     torch.manual_seed(0)
-    return LesionLinker(WIDTH, HEADS, layers, ffn=48, dropout=0.1, link_queries=5).eval()
+    return LesionLinker(WIDTH, HEADS, layers, ffn=48, dropout=0.1, link_queries=5, loss=None).eval()
+
+
+def detected(embeddings, positions=None):
+    """What a matcher reads of a detector; the linker reads neither scores nor boxes."""
+    breasts, _, n, _ = embeddings.shape
+    return DetectorOutputs(
+        torch.zeros(1, breasts, 2, n), torch.zeros(1, breasts, 2, n, 4), embeddings, positions
+    )
 
 
 @torch.no_grad()
@@ -56,7 +58,7 @@ def test_a_linker_follows_the_papers_equations_and_sees_a_missing_view_as_its_du
         candidates.append(torch.cat([embeddings[:, view, :detections], dustbin], dim=1))
         places.append(torch.cat([positions[:, view, :detections], position], dim=1))
 
-    outputs = network(embeddings, positions, present)
+    outputs = network(detected(embeddings, positions), present)
 
     link = network.link_queries.expand(3, -1, -1)
     for index, layer in enumerate(network.layers):
@@ -84,8 +86,8 @@ def test_inter_attention_follows_the_papers_equation():
     with_it = DecoderLayer(**settings, inter_attention=True).eval()
     without = DecoderLayer(**settings, inter_attention=False).eval()
     without.load_state_dict(with_it.state_dict(), strict=False)
-    features = ImageFeatures(torch.randn(2, 12, WIDTH), torch.empty(0), torch.ones(1, 1, 2), None, [(3, 4)])
-    arguments = torch.randn(2, 5, WIDTH), torch.randn(2, 5, WIDTH), torch.rand(2, 5, 1, 2), features
+    features = ImageFeatures(torch.randn(2, 12, WIDTH), torch.empty(0), [(3, 4)])
+    arguments = torch.randn(2, 5, WIDTH), torch.randn(2, 5, WIDTH), torch.rand(2, 5, 2), features
     both = torch.tensor([True, True])
 
     (cc, mlo), (p_cc, p_mlo) = without(*arguments, both), arguments[1]
@@ -104,12 +106,14 @@ def test_attention_on_detections_is_given_when_asked_for():
     network = linker(layers=3)
     embeddings, positions = torch.randn(2, 2, 6, WIDTH), torch.randn(2, 2, 6, WIDTH)
     present = torch.tensor([[True, True], [True, False]])
-    plain, asked = (network(embeddings, positions, present, return_attention=ask) for ask in (False, True))
+    plain, asked = (
+        network(detected(embeddings, positions), present, return_attention=ask) for ask in (False, True)
+    )
     assert "link_attention" not in plain
     attention = asked["link_attention"]
-    assert attention.shape == (3, 2, 2, 5, 7)
-    torch.testing.assert_close(attention.sum(-1), torch.ones(3, 2, 2, 5))
-    assert (attention[:, 1, 1, :, :6] == 0).all() and (attention[:, 1, 1, :, 6] == 1).all()
+    assert attention.shape == (2, 5, 2, 7)
+    torch.testing.assert_close(attention.sum(-1), torch.ones(2, 5, 2))
+    assert (attention[1, :, 1, :6] == 0).all() and (attention[1, :, 1, 6] == 1).all()
     for name, output in plain.items():
         torch.testing.assert_close(asked[name], output)
 
@@ -144,30 +148,30 @@ def test_a_pair_is_the_most_similar_detection_of_each_view():
         "link_similarity": torch.cat([earlier, similarity[None]]),
         "pair_logits": torch.tensor([[[5.0, 5.0]], [[0.0, math.log(3)]]]),
     }
-    pairs = extract_linked_pairs(outputs)
-    assert pairs.cc.tolist() == [[1, 2]], "the second link query finds nothing in CC"
-    assert pairs.mlo.tolist() == [[0, 1]]
-    assert pairs.score.tolist()[0] == pytest.approx([0.5, 0.75])
+    pairs = linker().pairs(None, outputs)
+    assert pairs.links[..., 0].tolist() == [[1, 2]], "the second link query finds nothing in CC"
+    assert pairs.links[..., 1].tolist() == [[0, 1]]
+    assert pairs.scores.tolist()[0] == pytest.approx([0.5, 0.75])
 
 
 def test_a_verified_pair_is_the_likeliest_of_a_detections_row():
     logits = torch.tensor([[[0.0, 2.0, -1.0], [-1.0, -2.0, 3.0], [1.0, -3.0, 9.0]]])  # N = 2
-    pairs = extract_verified_pairs({"match_logits": logits})
-    assert pairs.cc.tolist() == [[0, 1, 2, 2]]
-    assert pairs.mlo.tolist() == [[1, 2, 0, 1]]
-    assert pairs.score.tolist()[0] == pytest.approx(torch.tensor([2.0, 3.0, 1.0, -3.0]).sigmoid().tolist())
+    pairs = PairVerification(WIDTH, loss=None).pairs(None, {"match_logits": logits})
+    assert pairs.links[..., 0].tolist() == [[0, 1, 2, 2]]
+    assert pairs.links[..., 1].tolist() == [[1, 2, 0, 1]]
+    assert pairs.scores.tolist()[0] == pytest.approx(torch.tensor([2.0, 3.0, 1.0, -3.0]).sigmoid().tolist())
 
 
 def test_a_paired_query_is_a_pair_by_itself():
-    pairs = extract_paired_queries({"paired_logits": torch.tensor([[0.0, -4.0]])})
-    assert pairs.cc.tolist() == pairs.mlo.tolist() == [[0, 1]]
-    assert pairs.score.tolist()[0] == pytest.approx([0.5, 1 / (1 + math.exp(4.0))])
+    pairs = PairedQueryMatcher().pairs(None, {"paired_logits": torch.tensor([[0.0, -4.0]])})
+    assert pairs.links.tolist() == [[[0, 0], [1, 1]]]
+    assert pairs.scores.tolist()[0] == pytest.approx([0.5, 1 / (1 + math.exp(4.0))])
 
 
 @torch.no_grad()
 def test_a_paired_query_is_as_sure_as_the_less_sure_of_the_views_that_exist():
     torch.manual_seed(0)
-    network = PairedLesionQuery(width=32, heads=2, ffn=32, paired_queries=6).eval()
+    network = build("paired_query", width=32, heads=2, ffn=32, detector__paired_queries=6).eval()
     outputs = network(torch.rand(2, 2, 64, 48), torch.tensor([[True, True], [False, True]]))
     cc, mlo = outputs["logits"][-1].unbind(1)
     torch.testing.assert_close(outputs["paired_logits"][0], torch.minimum(cc[0], mlo[0]))
@@ -178,8 +182,9 @@ def test_a_paired_query_is_as_sure_as_the_less_sure_of_the_views_that_exist():
 @torch.no_grad()
 def test_a_paired_query_s_boxes_are_refined_from_layer_to_layer_or_said_anew(box_refinement):
     torch.manual_seed(0)
-    network = PairedLesionQuery(width=32, paired_queries=6, box_refinement=box_refinement).eval()
-    heads = [head for layer in network.heads for head in layer]
+    changes = {"detector__paired_queries": 6, "detector__box_refinement": box_refinement}
+    network = build("paired_query", width=32, **changes).eval()
+    heads = [head for layer in network.detector.heads for head in layer]
     assert len(heads) == (6 if box_refinement else 2)
     for head in heads[:2]:
         head.regress.last.weight.normal_(std=0.1)  # a first guess that depends on the image
@@ -192,9 +197,9 @@ def test_a_paired_query_s_boxes_are_refined_from_layer_to_layer_or_said_anew(box
 @torch.no_grad()
 def test_pair_verification_is_the_inner_product_of_projected_embeddings():
     torch.manual_seed(0)
-    network = PairVerification(WIDTH)
+    network = PairVerification(WIDTH, loss=None)
     embeddings = torch.randn(2, 2, 3, WIDTH)
-    found = network(embeddings, torch.tensor([[True, True], [False, True]]))["match_logits"]
+    found = network(detected(embeddings), torch.tensor([[True, True], [False, True]]))["match_logits"]
     cc, mlo = network.project(embeddings[0])
     for i in range(4):
         for j in range(4):

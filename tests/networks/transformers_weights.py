@@ -125,10 +125,10 @@ def our_names(model: DeformableDetrForObjectDetection) -> dict[str, torch.Tensor
         feed_forward(f"{here}.ffn", there)
 
     queries = state["model.query_position_embeddings.weight"]
-    ours["decoder.object_queries"] = torch.stack([queries, queries])
-    linear("decoder.reference_points", "model.reference_points")
+    ours["detector.object_queries"] = torch.stack([queries, queries])
+    linear("detector.reference_points", "model.reference_points")
     for index in range(len(model.model.decoder.layers)):
-        here, there = f"decoder.layers.{index}", f"model.decoder.layers.{index}"
+        here, there = f"detector.layers.{index}", f"model.decoder.layers.{index}"
         for part in ("query", "key", "value", "output"):
             linear(f"{here}.self_attention.attention.{part}", f"{there}.self_attn.{part[0]}_proj")
         linear(f"{here}.self_attention.residual.norm", f"{there}.self_attn_layer_norm")
@@ -136,7 +136,7 @@ def our_names(model: DeformableDetrForObjectDetection) -> dict[str, torch.Tensor
         linear(f"{here}.cross_residual.norm", f"{there}.encoder_attn_layer_norm")
         feed_forward(f"{here}.ffn", there)
     for index in range(len(model.class_embed) if model.config.with_box_refine else 1):
-        linear(f"decoder.heads.{index}.classify", f"class_embed.{index}")
+        linear(f"detector.heads.{index}.classify", f"class_embed.{index}")
         for layer, name in enumerate(("first", "second", "last")):
-            linear(f"decoder.heads.{index}.regress.{name}", f"bbox_embed.{index}.layers.{layer}")
+            linear(f"detector.heads.{index}.regress.{name}", f"bbox_embed.{index}.layers.{layer}")
     return ours

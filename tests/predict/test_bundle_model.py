@@ -25,9 +25,11 @@ def test_a_variant_is_what_model_yaml_says(bundle, variant):
     shutil.copy(bundle / "configs" / f"{variant}.yaml", bundle / "configs" / "model.yaml")
     if variant == "paper":  # its network, small enough for a test
         with (bundle / "configs" / "model.yaml").open("a") as file:
-            file.write("network#backbone: light\nnetwork#feature_levels: 3\nnetwork#encoder_layers: 1\n")
+            file.write(
+                "network_def#backbone: light\nnetwork_def#feature_levels: 3\nnetwork_def#encoder_layers: 1\n"
+            )
     parser = ConfigParser(ConfigParser.load_config_files(config_files(bundle, "inference")))
-    torch.save(parser.get_parsed_content("network").state_dict(), bundle / "models" / "model.pt")
+    torch.save(parser.get_parsed_content("network_def").state_dict(), bundle / "models" / "model.pt")
     model = open_bundle(bundle)
     logits = model.network(torch.zeros(1, 2, 64, 64), torch.ones(1, 2, dtype=torch.bool))["logits"]
     assert logits.shape[-1] == (125 if variant == "paper" else 20)

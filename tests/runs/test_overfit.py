@@ -3,10 +3,9 @@
 import pytest
 import torch
 from monai.transforms import Compose
+from network_configs import build_with_loss
 
 from clnet.boxes import box_iou, denormalise
-from clnet.losses import CLNetLoss, LinkLoss
-from clnet.networks import CLNet, extract_linked_pairs
 from clnet.phantom import PhantomSettings, make_phantom
 from clnet.preprocessing.batch import collate_pairs
 from clnet.preprocessing.transforms import FinishPaird, LoadPaird, PreprocessPaird
@@ -60,14 +59,13 @@ def test_a_small_network_learns_four_breasts_by_heart(tmp_path):
     torch.set_num_threads(1)
     images, targets = four_breasts(tmp_path)
     present = torch.ones(len(images), 2, dtype=torch.bool)
-    network = CLNet(dropout=0.0)
-    loss = CLNetLoss(link=LinkLoss(temperature=0.1))
+    network, loss = build_with_loss()
     steps = 180
     optimiser = torch.optim.AdamW(network.parameters(), lr=2e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=2e-3, total_steps=steps)
     for _ in range(steps):
         optimiser.zero_grad()
-        loss(network(images, present), targets, present)["loss"].backward()
+        loss(network(images, present), {"lesions": targets, "present": present}).backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimiser.step()
         schedule.step()
@@ -89,10 +87,10 @@ def test_a_small_network_learns_four_breasts_by_heart(tmp_path):
             assert sorted(found, key=str) == target["lesion_ids"][view].tolist(), (breast, view)
 
     # Link accuracy 1.0: above the threshold is each lesion's pair, once.
-    pairs = extract_linked_pairs(outputs)
     for breast, target in enumerate(targets):
         found = []
-        for cc, mlo, score in zip(*(field[breast].tolist() for field in pairs), strict=True):
+        links, scores = outputs["links"][breast].tolist(), outputs["link_scores"][breast].tolist()
+        for (cc, mlo), score in zip(links, scores, strict=True):
             if score > 0.5:
                 ends = [
                     "dustbin" if query == len(lesions[breast][view]) else lesions[breast][view][query]

@@ -8,6 +8,7 @@ import ignite.distributed as idist
 import pytest
 import torch
 from torch import multiprocessing
+from whole_loss import compare
 
 from clnet.distributed import (
     ProcessesError,
@@ -18,7 +19,6 @@ from clnet.distributed import (
     leave_processes,
     mean_count,
 )
-from clnet.losses import CLNetLoss
 
 PRESENT = torch.ones(2, 2, dtype=torch.bool)
 
@@ -61,7 +61,7 @@ def one_process(rank: int, folder: str) -> None:
     idist.initialize("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
     outputs, targets = batch()
     mine = half(outputs, rank)
-    parts = CLNetLoss()(mine, targets[2 * rank : 2 * rank + 2], PRESENT)
+    parts = compare(mine, targets[2 * rank : 2 * rank + 2], PRESENT)
     parts["loss"].backward()
     result = {
         "parts": {name: part.item() for name, part in parts.items()},
@@ -80,7 +80,7 @@ def test_two_processes_have_the_loss_of_one_and_agree(tmp_path):
 
     outputs, targets = batch()
     whole = {name: output.requires_grad_() for name, output in outputs.items()}
-    parts = CLNetLoss()(whole, targets, torch.ones(4, 2, dtype=torch.bool))
+    parts = compare(whole, targets, torch.ones(4, 2, dtype=torch.bool))
     parts["loss"].backward()
 
     for name, part in parts.items():

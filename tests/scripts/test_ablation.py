@@ -53,8 +53,8 @@ def test_settings_do_what_their_names_say(plan, monkeypatch):
     assert config("clnet")["loss"]["loss"]["link"]["temperature"] == 0.1
     assert config("no_auxiliary_3")["loss"]["loss"]["link"]["auxiliary"] is False
     assert config("add_0.25")["loss"]["loss"]["link"]["cost_method"] == "add"
-    assert config("encoder_2")["network"]["encoder_layers"] == 2
-    assert config("vild_queries_40")["network"]["match_learning"] == "none"
+    assert config("encoder_2")["network_def"]["encoder_layers"] == 2
+    assert config("vild_queries_40")["network_def"]["match_learning"] == "none"
 
 
 def test_a_run_that_serves_several_tables_is_wanted_once_and_main_tables_come_first():
@@ -166,7 +166,7 @@ def test_a_tiny_ablation_from_nothing_and_once_more(tmp_path, monkeypatch, capsy
             [
                 *("--budget", "1", "--output", str(tmp_path / "output"), "--docs", str(tmp_path / "docs")),
                 *("--pairs", "24", "--resamples", "20", "--", "--size", "[64, 48]", "--batch_size", "4"),
-                *("--network#width", "32", "--val_interval", "1"),
+                *("--network_def#width", "32", "--val_interval", "1"),
             ]
         )
         said.append(capsys.readouterr().out)
