@@ -4,7 +4,6 @@ import gzip
 import json
 import shutil
 import subprocess
-import sys
 
 import numpy as np
 import pydicom
@@ -13,6 +12,8 @@ import requests
 import torch
 from label_client import Client, labels_of
 from label_server import PYTHON, ROOT, needs_venv, start_server, wait_for
+from PIL import Image
+from pins import differing_pins, pins
 
 from clnet.data.reader import read_image
 from clnet.findings.lesions import merge_into_lesions
@@ -43,8 +44,6 @@ def folder(tmp_path_factory):
 
 
 def write_png(file, grey):
-    from PIL import Image
-
     Image.fromarray((grey / grey.max() * 65535).astype(np.uint16)).save(file)
 
 
@@ -165,14 +164,14 @@ corners = [image.TransformContinuousIndexToPhysicalPoint([x, y, 0.0]) for x, y i
 print(json.dumps([corners, image.GetSpacing()[2]]))
 """
     assert answer["boxes"]
-    for box, markup in zip(answer["boxes"], answer["markups"]["markups"], strict=True):
-        x_min, y_min, x_max, y_max = box["box"]
-        edges = [[x_min - 0.5, y_min - 0.5], [x_max - 0.5, y_max - 0.5]]  # ITK counts from pixel centres
-        said = subprocess.run(
-            [PYTHON, "-c", code, file, json.dumps(edges)], capture_output=True, text=True, check=True
-        )
-        (low, high), depth = json.loads(said.stdout)
-        low, high = np.array(low), np.array(high)
+    # ITK counts from pixel centres.
+    corners = (np.array([box["box"] for box in answer["boxes"]]).reshape(-1, 2) - 0.5).tolist()
+    said = subprocess.run(
+        [PYTHON, "-c", code, file, json.dumps(corners)], capture_output=True, text=True, check=True
+    )
+    points, depth = json.loads(said.stdout)
+    ends = np.array(points).reshape(-1, 2, 3)
+    for box, markup, (low, high) in zip(answer["boxes"], answer["markups"]["markups"], ends, strict=True):
         assert np.allclose(markup["center"], (low + high) / 2)
         assert np.allclose(markup["size"][:2], (high - low)[:2])
         assert markup["size"][2] == depth
@@ -180,7 +179,7 @@ print(json.dumps([corners, image.GetSpacing()[2]]))
         assert markup["measurements"][0]["value"] == box["score"]
 
 
-def test_the_file_of_an_answer_is_slicers_markups_or_the_report_of_predict(client, predicted):
+def test_the_returned_file_is_slicers_markups_or_the_report_of_predict(client, predicted):
     answer = client.good(client.infer("00002_R_CC.dcm"))
     assert client.infer("00002_R_CC.dcm", output="image").json() == answer["markups"]
     whole = client.infer("00002_R_CC.dcm", output="all")
@@ -194,7 +193,7 @@ def test_the_file_of_an_answer_is_slicers_markups_or_the_report_of_predict(clien
         assert got.ContentSequence == expected.ContentSequence
 
 
-def test_pixels_are_what_the_reader_reads(client, folder):
+def test_pixels_are_those_of_the_reader(client, folder):
     pair = client.pair_of("00001_L_CC.dcm")["pair_id"]
     grey = read_image(folder / "phantom" / "images" / "00001_L_CC.dcm").pixels
     expected = np.round((grey - grey.min()) / (grey.max() - grey.min()) * 65535)
@@ -216,7 +215,7 @@ def test_pixels_are_what_the_reader_reads(client, folder):
     assert np.array_equal(np.frombuffer(gzip.decompress(packed.raw.data), "<u2"), whole.ravel())
 
 
-def test_a_label_is_kept_for_both_images_and_seen_by_the_stock_endpoints(client, labels):
+def test_a_label_is_stored_with_both_images_and_served_by_the_stock_endpoints(client, labels):
     pair = client.pair_of("00000_R_CC.dcm")
     label = {
         "cc": {"boxes": [[10, 20, 30.5, 40]], "lesion_ids": ["a"]},
@@ -402,7 +401,7 @@ def test_bad_views_and_numbers_are_refused(client):
     assert "not DICOM" in png.json()["detail"]
 
 
-def test_one_view_alone_is_analysed_when_that_is_asked_for(client, predicted):
+def test_a_single_view_is_analysed_on_request(client, predicted):
     answer = client.good(client.infer("00004_R_CC.dcm", alone=True, min_score=0.05))
     findings, _ = expected_lesions(predicted, answer["pair_id"])
     assert answer["partner"] is None
@@ -432,7 +431,7 @@ def test_an_uploaded_image_joins_the_studies(client, folder):
     assert not (folder / "phantom" / "images" / "new.dcm").exists()
 
 
-def test_next_sample_offers_first_where_the_views_disagree_most(client):
+def test_the_next_sample_is_the_pair_whose_views_disagree_most(client):
     wait_for(lambda: client.get("/scoring/")["status"] in ("DONE", "ERROR"))
     gaps = {}
     for pair in client.get("/clnet/pairs")["pairs"]:
@@ -451,14 +450,32 @@ def test_next_sample_offers_first_where_the_views_disagree_most(client):
     assert client.good(client.ask("POST", "/activelearning/random", json={}))["id"]
 
 
-def test_a_datalist_names_the_pairs_and_any_ending_may_be_an_image(folder):
+@pytest.fixture(scope="module")
+def inside(folder):
+    """What the app's own code returns in its venv; one process for two tests, as its start is slow."""
     code = """
-import json, sys
+import asyncio, contextlib, json, sys
+from fastapi import FastAPI
 from clnet.apps.label.datastore import StudyFolder
 from clnet.apps.label.pairs import find_image_pairs
-by_datalist, by_tags = (find_image_pairs(StudyFolder(path, ["*"])) for path in sys.argv[1:])
-print(json.dumps([{pair.pair_id: pair.images for pair in pairs} for pairs in (by_datalist, by_tags)]))
+from clnet.apps.label.server import app
+
+found = [find_image_pairs(StudyFolder(path, ["*"])) for path in sys.argv[1:]]
+faulty = FastAPI(exception_handlers=app.exception_handlers)
+statuses = []
+
+@faulty.get("/clnet/fault")
+def fault(): raise KeyError("ours")
+
+async def receive(): return {"type": "http.request"}
+async def send(message): statuses.append(message.get("status"))
+request = {"type": "http", "method": "GET", "path": "/clnet/fault", "query_string": b"", "headers": []}
+with contextlib.suppress(KeyError):  # it also reaches the server's log
+    asyncio.run(faulty(request, receive, send))
+print(json.dumps({"pairs": [{pair.pair_id: pair.images for pair in pairs} for pairs in found],
+                  "status": statuses[0]}))
 """
+    needs_venv()
     make_phantom(folder / "listed", PhantomSettings(pairs=4, seed=7))
     plain = folder / "plain"
     plain.mkdir()
@@ -467,7 +484,11 @@ print(json.dumps([{pair.pair_id: pair.images for pair in pairs} for pairs in (by
     said = subprocess.run(
         [PYTHON, "-c", code, folder / "listed", plain], capture_output=True, text=True, check=True
     )
-    by_datalist, by_tags = json.loads(said.stdout.splitlines()[-1])
+    return json.loads(said.stdout.splitlines()[-1])
+
+
+def test_a_datalist_names_the_pairs_and_any_ending_may_be_an_image(inside, folder):
+    by_datalist, by_tags = inside["pairs"]
     datalist = json.loads((folder / "listed" / "datalist.json").read_text())
     pairs = [pair for section in ("training", "validation", "test") for pair in datalist[section]]
     assert by_datalist == {
@@ -481,28 +502,11 @@ print(json.dumps([{pair.pair_id: pair.images for pair in pairs} for pairs in (by
     ]
 
 
-def test_a_fault_of_our_own_routes_is_not_blamed_on_the_request():
-    code = """
-import asyncio, contextlib
-from fastapi import FastAPI
-from clnet.apps.label.server import app
-faulty = FastAPI(exception_handlers=app.exception_handlers)
-
-@faulty.get("/clnet/fault")
-def fault(): raise KeyError("ours")
-
-async def receive(): return {"type": "http.request"}
-async def send(message): print(message.get("status", ""))
-asked = {"type": "http", "method": "GET", "path": "/clnet/fault", "query_string": b"", "headers": []}
-with contextlib.suppress(KeyError):  # goes on to the server's log
-    asyncio.run(faulty(asked, receive, send))
-"""
-    needs_venv()
-    said = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stdout.split()[-1] == "500"
+def test_a_fault_of_our_own_routes_is_not_blamed_on_the_request(inside):
+    assert inside["status"] == 500
 
 
-def test_usage_is_told(tmp_path):
+def test_a_folder_that_does_not_exist_is_reported(tmp_path):
     needs_venv()
     done = subprocess.run(
         [ROOT / "scripts" / "label", tmp_path / "nothing"], capture_output=True, text=True, check=False
@@ -512,16 +516,7 @@ def test_usage_is_told(tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_the_app_has_the_versions_of_the_rest():
-    sys.path.insert(0, str(ROOT / "tests" / "apps"))
-    from packaging.requirements import Requirement
-
-    def pins(file):
-        lines = [line.partition("#")[0].strip() for line in file.read_text().splitlines()]
-        wanted = [Requirement(line) for line in lines if line]
-        return {r.name.lower(): str(r.specifier) for r in wanted if r.marker is None or r.marker.evaluate()}
-
-    ours = pins(ROOT / "constraints.txt")
-    theirs = pins(ROOT / "clnet" / "apps" / "label" / "requirements.txt")
-    assert {name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]} == set()
-    assert "torchvision" not in theirs
+def test_the_app_pins_the_same_versions():
+    requirements = ROOT / "clnet" / "apps" / "label" / "requirements.txt"
+    assert differing_pins(ROOT / "constraints.txt", requirements) == set()
+    assert "torchvision" not in pins(requirements)

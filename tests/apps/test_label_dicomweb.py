@@ -11,7 +11,7 @@ import pydicom
 import pytest
 import torch
 from label_client import Client, labels_of
-from label_server import start_orthanc, start_server
+from label_server import NO_SCORING, start_orthanc, start_server
 from label_training import QUICK, finished, said, spoil, train
 
 from clnet.findings.lesions import merge_into_lesions
@@ -51,7 +51,7 @@ def client(folder):
         for file in sorted((folder / "phantom" / "images").glob("*.dcm")):
             with urllib.request.urlopen(f"{orthanc}/instances", file.read_bytes()) as answer:  # noqa: S310
                 assert json.load(answer)["Status"] == "Success"
-        with start_server(f"{orthanc}/dicom-web", folder / "app") as address:
+        with start_server(f"{orthanc}/dicom-web", folder / "app", **NO_SCORING) as address:
             yield Client(address)
 
 
@@ -96,7 +96,7 @@ def test_infer_gives_what_predict_finds_in_the_files(client, folder, uids):
     assert report.headers["content-type"] == "application/dicom"
 
 
-def test_a_series_stands_for_its_only_view_and_is_refused_with_several(client, uids):
+def test_a_series_names_its_only_view_and_is_refused_if_it_has_several(client, uids):
     alone, several = uids["00000_L_CC.dcm"], uids["00001_L_CC.dcm"]
     answer = client.good(client.infer(alone.SeriesInstanceUID))
     assert answer["image"] == alone.SOPInstanceUID
@@ -110,7 +110,7 @@ def test_a_series_stands_for_its_only_view_and_is_refused_with_several(client, u
     assert "PatientID" not in info
 
 
-def test_labels_are_saved_and_offered_no_more(client, folder, uids):
+def test_a_labelled_pair_is_no_longer_suggested(client, folder, uids):
     label = labels_of(folder / "phantom" / "datalist.json")["00001_L_CC.dcm"]
     cc, mlo = (uids[f"00001_L_{view}.dcm"].SOPInstanceUID for view in ("CC", "MLO"))
     pair = client.pair_of(cc)["pair_id"]

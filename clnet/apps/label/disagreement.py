@@ -1,6 +1,6 @@
 """Active learning: pairs whose views disagree most come first, as the model has most to learn from them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from monailabel.interfaces.datastore import Datastore
@@ -10,25 +10,23 @@ from monailabel.interfaces.tasks.strategy import Strategy
 from clnet.apps.label.catalog import PairCatalog
 from clnet.apps.label.current_model import CurrentModel
 from clnet.apps.label.pairs import ImagePair
-from clnet.apps.label.responses import lesions_of
-from clnet.data.pair import VIEW_NAMES
 from clnet.errors import ClnetError
+from clnet.findings.lesions import Lesion, merge_into_lesions
+from clnet.findings.types import Detection
 
 DISAGREEMENT = "disagreement"
 SAVE_EVERY = 10  # pairs
 
 
-def disagreement(lesions: Sequence[Mapping[str, Any]]) -> float:
-    """How much the views of a pair disagree, from 0 to 1.
-
-    For a lesion it is the difference between its scores in the two views, 0 where a view does not show it;
-    for a pair it is that of the lesion with the largest difference.
-
-    Args:
-        lesions: all of the pair, as returned by `lesions_of`.
+def disagreement(lesions: Iterable[Lesion]) -> float:
+    """How much the views of a pair disagree, from 0 to 1: the largest difference between the two scores of a
+    lesion, where the score of a view that does not show the lesion is 0.
     """
-    scores = [[lesion[view]["score"] if lesion[view] else 0.0 for view in VIEW_NAMES] for lesion in lesions]
-    return max((abs(cc - mlo) for cc, mlo in scores), default=0.0)
+
+    def score(detection: Detection | None) -> float:
+        return detection.score if detection else 0.0
+
+    return max((abs(score(lesion.cc) - score(lesion.mlo)) for lesion in lesions), default=0.0)
 
 
 class ScoreDisagreement(ScoringMethod):
@@ -65,7 +63,7 @@ class ScoreDisagreement(ScoringMethod):
             _, _, findings = self.model.find(self.catalog.fetched(pair))
         except ClnetError:  # an image that cannot be read cannot be annotated either
             return -1.0
-        return disagreement(lesions_of(findings, min_score=0.0)) if len(findings.views) == 2 else 0.0
+        return disagreement(merge_into_lesions(findings, min_score=0.0)) if len(findings.views) == 2 else 0.0
 
 
 class SuggestDisagreement(Strategy):
