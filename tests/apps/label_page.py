@@ -25,7 +25,7 @@ ROWS, COLUMNS = 2600, 1800
 TARGETS = {"cc": (300, 900, 620, 1400), "mlo": (700, 1500, 1000, 1810)}  # white on black
 PATIENCE = 120  # seconds; a first answer of the model may take long on a busy machine
 MARGIN = 8  # pixels that the page leaves free around an image that fits
-# Found and measured at once: the page may draw its marks anew at any time.
+# Found and measured in one step: the page may redraw its marks at any time.
 PLACE = """const [found, ...more] = document.querySelectorAll(arguments[0]);
     if (!found || more.length) throw new Error(`${arguments[0]}: ${found ? "several" : "none"}`);
     const r = found.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]"""
@@ -88,16 +88,16 @@ class LabelPage:
             time.sleep(0.02)
 
     def find(self, selector):
-        """All elements of a kind."""
+        """All elements that match a selector."""
         return self.browser.find_elements(By.CSS_SELECTOR, selector)
 
     def one(self, selector):
-        """The only element of a kind."""
+        """The only element that matches a selector."""
         (element,) = self.find(selector)
         return element
 
     def text(self, selector):
-        """The words of an element."""
+        """The text of an element."""
         return self.one(selector).text
 
     def place(self, selector):
@@ -120,7 +120,7 @@ class LabelPage:
         return self.marks("box", "lesion")
 
     def model_boxes(self):
-        """The model's boxes on the screen that the label does not say."""
+        """The model's boxes on the screen, without those that the label covers."""
         return self.marks("model", "finding")
 
     def links(self, kind="link"):
@@ -154,7 +154,7 @@ class LabelPage:
         return [edge * scale + (top if side % 2 else left) for side, edge in enumerate(box)]
 
     def greys(self, view):
-        """[rows, columns] of what is painted in a pane, without its edge and the words in its corners."""
+        """Grey values [rows, columns] of a pane on the screen, without its border and the text in it."""
         screen = Image.open(io.BytesIO(self.browser.get_screenshot_as_png())).convert("L")
         left, top, right, bottom = (round(edge) for edge in self.pane(view))
         return np.asarray(screen.crop((left + 2, top + 34, right - 2, bottom - 34))), (left + 2, top + 34)
@@ -181,7 +181,7 @@ class LabelPage:
         self.next_frame()
 
     def drag(self, start, end, button=MouseButton.LEFT, held=None):
-        """With a stop on the way, as a hand makes one, and a key held down."""
+        """Drag with a stop on the way, as by hand, and optionally with a key held down."""
         if held:
             ActionChains(self.browser).key_down(held).perform()
         actions = ActionBuilder(self.browser, duration=10)
@@ -198,7 +198,7 @@ class LabelPage:
         self.next_frame()
 
     def wheel(self, view, x, y, units):
-        """Turn the wheel at a point of a pane, from its left upper corner."""
+        """Turn the wheel at a point of a pane, relative to its upper left corner."""
         pane = self.one(f"#view-{view}")
         left, top, right, bottom = self.pane(view)
         origin = ScrollOrigin.from_element(pane, round(x - (right - left) / 2), round(y - (bottom - top) / 2))
@@ -206,21 +206,21 @@ class LabelPage:
         self.next_frame()
 
     def next_frame(self):
-        """Wait until what was done is drawn."""
+        """Wait until the last change is drawn."""
         self.browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
 
     def save(self):
-        """Save, and wait until the page says so."""
+        """Save, and wait until the page confirms it."""
         self.press("s")
         self.wait(lambda: self.text("#save") == "Saved", "the confirmation")
 
     def requests(self):
-        """The addresses that were asked for since the page was opened."""
+        """The URLs requested since the page was opened."""
         events = [json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance")]
         return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
 
     def errors(self):
-        """What the page said on the console since it was opened."""
+        """The errors on the console since the page was opened."""
         return [e["message"] for e in self.browser.get_log("browser") if e["level"] == "SEVERE"]
 
 

@@ -1,4 +1,4 @@
-"""The MONAI Deploy app, run as its users run it, in its own venv: the same results as `clnet predict`."""
+"""The MONAI Deploy app, run by its script in its own venv: the same results as `clnet predict`."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def deploy():
     made = subprocess.run([ROOT / "scripts" / "setup_deploy"], capture_output=True, text=True, check=False)
     if made.returncode:
         say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        say(f".venv-deploy cannot be made:\n{made.stdout}{made.stderr}")
+        say(f".venv-deploy cannot be set up:\n{made.stdout}{made.stderr}")
 
     def run(*words, **more):
         return finished(ROOT / "scripts" / "deploy", *words, **more)

@@ -88,7 +88,7 @@ def test_the_datastore_lists_dicom_and_png_in_subfolders_too(client):
     assert client.get("/datastore/")["total"] == len(images) == 23 + 2 + 2
 
 
-def test_pairs_are_those_of_predict_and_png_pairs_by_their_names(client, predicted):
+def test_dicom_is_paired_as_in_predict_and_png_by_file_names(client, predicted):
     listed = client.get("/clnet/pairs")
     summary = json.loads((predicted / "summary.json").read_text())
     assert {pair["breast_id"] for pair in summary["analysed"]} <= {
@@ -125,7 +125,7 @@ def test_findings_are_those_of_predict(client, predicted):
     assert "phantom" in answer["notice"]
 
 
-def test_infer_gives_the_boxes_of_the_image_with_the_linked_box_of_its_partner(client, predicted):
+def test_infer_returns_the_boxes_of_the_image_with_the_linked_box_of_its_partner(client, predicted):
     kinds = set()
     for name in ("00001_L", "00002_R", "00002_L"):
         for view, other in (("cc", "mlo"), ("mlo", "cc")):
@@ -357,7 +357,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("method", "path", "more", "status", "words"), BAD, ids=lambda v: str(v)[:60])
-def test_bad_requests_get_a_clear_answer(client, folder, method, path, more, status, words):
+def test_invalid_requests_get_a_clear_response(client, folder, method, path, more, status, words):
     answer = client.ask(method, path, **more)
     assert answer.status_code == status, answer.text
     said = json.dumps(answer.json()["detail"])
@@ -369,7 +369,7 @@ def test_bad_requests_get_a_clear_answer(client, folder, method, path, more, sta
 @pytest.mark.parametrize(
     "path", ["/clnet/../app.py", "/clnet/%2e%2e/app.py", "/clnet/..%2fapp.py", "/static/../../app.py"]
 )
-def test_no_path_goes_up(client, path):
+def test_paths_cannot_leave_the_page_folder(client, path):
     request = requests.Request("GET", client.address).prepare()
     request.url = f"{client.address}{path}"  # as it stands: requests would tidy it up
     answer = client.session.send(request, timeout=60)
@@ -377,7 +377,7 @@ def test_no_path_goes_up(client, path):
     assert "ClnetLabelApp" not in answer.text
 
 
-def test_bad_views_and_numbers_are_refused(client):
+def test_invalid_views_and_numbers_are_refused(client):
     pair = client.pair_of("00000_L_CC.dcm")["pair_id"]
     alone = client.pair_of("00004_R_CC.dcm")["pair_id"]
     for path, status in (

@@ -68,7 +68,7 @@ def test_images_are_named_by_their_sop_instance_and_paired_by_the_servers_metada
     assert not list((folder / "app" / "dicomweb").rglob("*.dcm"))  # nothing was fetched for that
 
 
-def test_infer_gives_what_predict_finds_in_the_files(client, folder, uids):
+def test_infer_finds_what_predict_finds_in_the_files(client, folder, uids):
     torch.set_num_threads(1)
     settings = PredictSettings(device="cpu", workers=0, batch_size=1)
     images = folder / "files"
@@ -126,7 +126,7 @@ def test_a_labelled_pair_is_no_longer_suggested(client, folder, uids):
     assert client.good(client.ask("DELETE", f"/clnet/pairs/{pair}/label"))["label"] is None
 
 
-def test_pixels_come_through(client, uids):
+def test_pixels_are_served(client, uids):
     tags = uids["00002_R_MLO.dcm"]
     pair = next(
         pair for pair in client.get("/clnet/pairs")["pairs"] if pair["mlo"] == str(tags.SOPInstanceUID)
@@ -147,12 +147,12 @@ def test_pixels_come_through(client, uids):
         ("GET", "/proxy/dicom/nothing", 404),
     ],
 )
-def test_bad_requests_get_a_clear_answer(client, method, path, status):
+def test_invalid_requests_get_a_clear_response(client, method, path, status):
     answer = client.ask(method, path)
     assert answer.status_code == status, answer.text
 
 
-def test_labels_of_the_server_train_a_model_that_is_then_used(client, folder, uids):
+def test_a_model_trained_on_labels_of_the_server_is_used_afterwards(client, folder, uids):
     labels = labels_of(folder / "phantom" / "datalist.json")
     name_of = {str(tags.SOPInstanceUID): name for name, tags in uids.items()}
     pairs = client.get("/clnet/pairs")["pairs"]

@@ -28,7 +28,7 @@ def address(key, tmp_path_factory):
         yield address
 
 
-def test_the_page_is_open_and_the_data_are_not(address):
+def test_the_page_needs_no_login_but_the_data_do(address):
     nobody = Client(address)
     page = nobody.ask("GET", "/clnet/")
     assert page.status_code == 200
@@ -39,7 +39,7 @@ def test_the_page_is_open_and_the_data_are_not(address):
     assert nobody.ask("GET", "/datastore/").status_code == 401
 
 
-def test_a_password_gets_a_token_and_a_wrong_one_none(address):
+def test_a_token_is_issued_for_the_right_password_only(address):
     nobody = Client(address)
     form = {"username": "gast", "password": PASSWORD}
     given = nobody.good(nobody.ask("POST", "/auth/token", data=form))["access_token"]
@@ -48,7 +48,7 @@ def test_a_password_gets_a_token_and_a_wrong_one_none(address):
     assert wrong.status_code == 401
 
 
-def test_roles_say_who_reads_annotates_and_trains(address, key):
+def test_roles_decide_who_reads_annotates_and_trains(address, key):
     reader, annotator, admin = (Client(address, token(key, name)) for name in ("gast", "anna", "chef"))
     pair = reader.get("/clnet/pairs")["pairs"][0]["pair_id"]
     assert reader.put_label(pair, LABEL).status_code == 403
@@ -60,7 +60,7 @@ def test_roles_say_who_reads_annotates_and_trains(address, key):
 
 
 @pytest.mark.parametrize("kind", ["expired", "none", "HS256", "another key", "nonsense"])
-def test_a_token_that_is_not_valid_opens_nothing(address, key, kind):
+def test_an_invalid_token_gives_no_access(address, key, kind):
     forged = {
         "expired": lambda: token(key, "chef", seconds=-60),
         "none": lambda: token(key, "chef", "none"),
@@ -98,7 +98,7 @@ def stranger(browser, address):
     return page
 
 
-def test_a_guarded_server_shows_its_pairs_to_those_who_sign_in(stranger):
+def test_the_page_shows_pairs_after_signing_in(stranger):
     page = stranger
     assert page.find("#pairs li") == []
     sign_in(page, "anna", "wrong")
@@ -115,7 +115,7 @@ def test_a_guarded_server_shows_its_pairs_to_those_who_sign_in(stranger):
     assert len(page.boxes()) == 1, "who has signed in stays so while the tab is open"
 
 
-def test_a_token_that_is_not_believed_is_asked_for_again(stranger):
+def test_the_page_asks_again_after_an_invalid_token(stranger):
     page = stranger
     page.click("#sign-in summary")
     page.one("#sign-in input[name=token]").send_keys("nonsense", Keys.ENTER)
@@ -125,7 +125,7 @@ def test_a_token_that_is_not_believed_is_asked_for_again(stranger):
     assert len(page.find("#pairs li")) == 1
 
 
-def test_who_may_look_but_not_label_is_told_so(stranger):
+def test_a_user_without_the_annotator_role_is_told_so(stranger):
     page = stranger
     sign_in(page, "gast", PASSWORD)
     page.settle()

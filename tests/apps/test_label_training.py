@@ -71,7 +71,7 @@ def test_a_better_model_becomes_the_current_one(client, folder):
     ).read_bytes()
 
 
-def test_the_datalist_holds_the_labels_with_the_breasts_of_a_patient_together(client, folder):
+def test_the_datalist_has_the_labels_and_keeps_the_breasts_of_a_patient_together(client, folder):
     datalist = read_datalist(folder / "app" / "labelled")  # which refuses a patient in two sections
     labels = labels_of(folder / "phantom" / "datalist.json")
     pairs = [pair for section in ("training", "validation") for pair in datalist[section]]
@@ -95,7 +95,7 @@ def test_the_runs_are_in_mlflow(folder):
     assert len(runs) == 3
 
 
-def test_a_model_that_is_not_better_is_left_and_sections_stay(client, folder):
+def test_a_model_that_is_not_better_is_dropped_and_sections_stay(client, folder):
     sections = folder / "app" / "model" / "sections.json"
     weights = folder / "app" / "model" / "clnet" / "models" / "model.pt"
     before, kept = json.loads(sections.read_text()), weights.read_bytes()
