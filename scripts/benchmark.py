@@ -20,16 +20,18 @@ from typing import Any
 import numpy as np
 import pydicom
 import torch
+from benchmarks.page import write_page
 from machine import machine
 from pydicom.uid import RLELossless
+from random_findings import random_datalist, random_findings
 
 from clnet.data.datalist import write_datalist
 from clnet.data.reader import read_image
 from clnet.findings.types import write_findings
+from clnet.phantom.dicom import ImageIdentity, write_dicom
 from clnet.preprocessing.preprocess import preprocess_views
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/evaluation", "scripts/benchmarks")]
 
 
 def full_size_film(folder: Path) -> Path:
@@ -70,7 +72,7 @@ def clnet(*words: object) -> float:
 
 
 def phantom(folder: Path) -> dict[str, Any]:
-    """Pairs a second of `clnet phantom` at its default size."""
+    """Pairs per second of `clnet phantom` at its default size."""
     pairs = 400
     return {
         "pairs": pairs,
@@ -80,15 +82,11 @@ def phantom(folder: Path) -> dict[str, Any]:
 
 def header_scan(folder: Path) -> dict[str, Any]:
     """Seconds of `clnet pairs` on 10,000 DICOM files of 64 × 48 pixels: 2,500 studies of 4 views."""
-    from dicom_files import mammogram, ramp
-
     files = 10_000
-    dataset = mammogram(ramp(64, 48))
+    pixels = np.linspace(0, 4095, 64 * 48).astype(np.uint16).reshape(64, 48)
     for number in range(files):
-        dataset.ImageLaterality, dataset.ViewPosition = "LR"[number % 2], ("CC", "MLO")[number // 2 % 2]
-        dataset.StudyInstanceUID, dataset.SOPInstanceUID = f"1.2.3.{number // 4}", f"1.2.4.{number}"
-        dataset.file_meta.MediaStorageSOPInstanceUID = dataset.SOPInstanceUID
-        dataset.save_as(folder / f"{number:05d}.dcm", enforce_file_format=True)
+        identity = ImageIdentity("scan", number // 4, "LR"[number % 2], ("cc", "mlo")[number // 2 % 2])
+        write_dicom(folder / f"{number:05d}.dcm", pixels, 0.07, 0.0, "B", identity)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = clnet("pairs", folder)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -97,9 +95,7 @@ def header_scan(folder: Path) -> dict[str, Any]:
 
 
 def evaluation(folder: Path) -> dict[str, Any]:
-    """Seconds of `clnet evaluate` on 5,000 pairs with 125 detections a view, 2,000 resamples."""
-    from random_findings import random_datalist, random_findings
-
+    """Seconds of `clnet evaluate` on 5,000 pairs with 125 detections per view, 2,000 resamples."""
     data, findings = folder / "datalist.json", folder / "findings.json"
     datalist = random_datalist(5000)
     write_datalist(datalist, data)
@@ -110,7 +106,7 @@ def evaluation(folder: Path) -> dict[str, Any]:
 
 def part(module: str, name: str) -> Callable[[Path], dict[str, Any]]:
     """A measurement of benchmarks/, imported when it is its turn: some need packages that others do not."""
-    return lambda folder: getattr(importlib.import_module(module), name)()
+    return lambda folder: getattr(importlib.import_module(f"benchmarks.{module}"), name)()
 
 
 MEASURES: dict[str, Callable[[Path], dict[str, Any]]] = {
@@ -168,7 +164,7 @@ def main(words: Sequence[str]) -> None:
         for row, value in rows_of(result[name]):
             print(f"{name:<28}{row:<56}{value:>12.5g}", flush=True)
         file.write_text(json.dumps(result, indent=1) + "\n")
-    importlib.import_module("page").write_page(result, options.docs)
+    write_page(result, options.docs)
     print(f"\nwritten to {file} and performance.md beside it")
 
 

@@ -21,8 +21,9 @@ from ablations.geometry import links_table
 from numpy.typing import NDArray
 from shipped import ROOT, evaluate_shipped
 
-from clnet.converters.links import DEPTH_MM, BreastExtent, Extents, geometric_links
-from clnet.converters.marked import MarkedView, Mass
+from clnet.converters.annotated import Mass
+from clnet.converters.breast_extent import measure_extent
+from clnet.converters.links import DEPTH_MM, Extents, geometric_links
 from clnet.data.pair import Pair
 from clnet.evaluation.bootstrap import draw_patients, interval
 from clnet.evaluation.metrics import EvaluationSettings, evaluate
@@ -30,7 +31,6 @@ from clnet.evaluation.resampled import difference, statistics
 from clnet.findings.lesions import suppress_duplicates
 from clnet.findings.types import Detections, Findings, Link, PairFindings, read_findings
 from clnet.phantom import PhantomSettings, make_phantom
-from clnet.preprocessing.depth import breast_extent
 from clnet.runs.provenance import data_fingerprint, git_commit
 
 IOU = 0.5
@@ -65,9 +65,7 @@ def link_by_geometry(pair: PairFindings, extents: Extents | None, rule: Rule) ->
         return PairFindings(pair.pair_id, pair.cc, pair.mlo)
     chosen = [_sure(view, rule.least_score) for view in (pair.cc, pair.mlo)]
     cc, mlo = (
-        MarkedView(
-            Path(), (0, 0), "", "", "L", "", tuple(Mass(tuple(view.boxes[index])) for index in indices)
-        )
+        [Mass(tuple(view.boxes[index])) for index in indices]
         for view, indices in zip((pair.cc, pair.mlo), chosen, strict=True)
     )
     partner = {link.cc: link.mlo for link in geometric_links(cc, mlo, extents, depth_mm=rule.depth_mm)}
@@ -97,10 +95,7 @@ def link_all(findings: Findings, extents: Mapping[str, Extents], rule: Rule) -> 
 def extents_of(pairs: Sequence[Pair]) -> dict[str, Extents]:
     """Where the breasts lie in both images of each pair."""
     return {
-        pair.pair_id: (
-            BreastExtent(**breast_extent(pair.cc.image)),
-            BreastExtent(**breast_extent(pair.mlo.image)),
-        )
+        pair.pair_id: (measure_extent(pair.cc.image), measure_extent(pair.mlo.image))
         for pair in pairs
         if pair.cc and pair.mlo
     }

@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 
 from clnet.boxes import clip_to_image
+from clnet.converters.breast_extent import measure_extent
 from clnet.data.pair import Pair, View
-from clnet.preprocessing.depth import breast_extent
 
 Pairs = Sequence[Pair]
 Pixels = NDArray[np.uint16]
@@ -140,8 +140,8 @@ def _cut(view: View, part: float, folder: Path) -> View:
     dataset = pydicom.dcmread(view.image)
     pixels = dataset.pixel_array
     off = round(part * pixels.shape[1])
-    extent = breast_extent(view.image)
-    left = off if extent["chest"] < extent["nipple"] else 0
+    extent = measure_extent(view.image)
+    left = off if extent.chest < extent.nipple else 0
     pixels = pixels[:, left : left + pixels.shape[1] - off]
     moved = view.boxes - np.array([left, 0, left, 0], np.float32)
     visible = clip_to_image(torch.from_numpy(moved), *pixels.shape).numpy()

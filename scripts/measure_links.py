@@ -16,37 +16,28 @@ from typing import Any
 
 import numpy as np
 
-from clnet.converters.links import BreastExtent, Link, certain_links, geometric_links
-from clnet.converters.marked import MarkedView, Mass
+from clnet.converters.annotated import Mass
+from clnet.converters.breast_extent import measure_extent
+from clnet.converters.links import certain_links, geometric_links
 from clnet.data.pair import Pair, View
 from clnet.phantom import PhantomSettings, make_phantom
-from clnet.preprocessing.depth import breast_extent
 
 EDGE = 0.1  # standard deviation of each edge, of the box's size: two readers' boxes differ by about that
 DEPTH_MM = 6.8 / np.sqrt(2)  # of each view, so that depths differ by 4.6 mm in the median, as in patients
 JITTERS = {"none": (0.0, 0.0), "edges": (EDGE, 0.0), "edges and depth": (EDGE, DEPTH_MM)}
 
+extent_of = cache(measure_extent)
 
-def moved(view: View, edge: float, depth_mm: float, mm: float, rng: np.random.Generator) -> MarkedView:
-    """A view with its boxes moved at random, and without its links."""
+
+def moved(view: View, edge: float, depth_mm: float, mm: float, rng: np.random.Generator) -> list[Mass]:
+    """The masses of a view with their boxes moved at random, and without their links."""
     masses = []
     for box in view.boxes.astype(float):
         size = np.tile(box[2:] - box[:2], 2)
         box = box + rng.normal(0, 1, 4) * edge * size
         box[[0, 2]] += rng.normal(0, depth_mm / mm)
         masses.append(Mass((min(box[0], box[2] - 1), min(box[1], box[3] - 1), box[2], box[3])))
-    return MarkedView(view.image, view.size or (0, 0), "", "", "L", "", tuple(masses))
-
-
-@cache
-def extent_of(image: Path) -> BreastExtent:
-    """Where the breast lies in an image."""
-    return BreastExtent(**breast_extent(image))
-
-
-def links_of(cc: MarkedView, mlo: MarkedView, extents: tuple[BreastExtent, BreastExtent]) -> Sequence[Link]:
-    """What the converter does with views that are not annotated."""
-    return certain_links(cc.masses, mlo.masses, False) or geometric_links(cc, mlo, extents)
+    return masses
 
 
 def measure(pairs: Sequence[Pair], jitter: tuple[float, float], with_mm: bool, seed: int) -> dict[str, Any]:
@@ -57,11 +48,11 @@ def measure(pairs: Sequence[Pair], jitter: tuple[float, float], with_mm: bool, s
         if not (pair.cc and pair.mlo and len(pair.cc.boxes) and len(pair.mlo.boxes)):
             continue
         extents = [extent_of(view.image) for view in (pair.cc, pair.mlo)]
-        mm = [extent.mm[1] if extent.mm else 1.0 for extent in extents]
-        views = [moved(view, *jitter, m, rng) for view, m in zip((pair.cc, pair.mlo), mm, strict=True)]
+        mm = [extent.spacing_mm[1] if extent.spacing_mm else 1.0 for extent in extents]
+        cc, mlo = [moved(view, *jitter, m, rng) for view, m in zip((pair.cc, pair.mlo), mm, strict=True)]
         if not with_mm:
-            extents = [replace(extent, mm=None) for extent in extents]
-        links = links_of(views[0], views[1], (extents[0], extents[1]))
+            extents = [replace(extent, spacing_mm=None) for extent in extents]
+        links = certain_links(cc, mlo, False) or geometric_links(cc, mlo, (extents[0], extents[1]))
         truth = {
             (i, pair.mlo.lesion_ids.index(lesion))
             for i, lesion in enumerate(pair.cc.lesion_ids)
@@ -83,12 +74,12 @@ def measure(pairs: Sequence[Pair], jitter: tuple[float, float], with_mm: bool, s
     }
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Make a phantom, measure, and print a table; the last line is JSON."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--pairs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         datalist = make_phantom(Path(folder), PhantomSettings(options.pairs, options.seed))
         pairs = [pair for section in datalist.sections.values() for pair in section]

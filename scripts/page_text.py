@@ -3,16 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from clnet.evaluation.tables import percent
 
-def percent(number: Mapping[str, Any], brief: bool = False, signed: bool = False) -> str:
-    """A share in % with its interval, or without: briefly, or where it has none."""
-    value, low, high = (number[name] for name in ("value", "low", "high"))
-    if value is None:
-        return "–"
-    sign = "+" if signed else ""
-    if brief or low is None:
-        return f"{100 * value:{sign}.1f}"
-    return f"{100 * value:{sign}.1f} ({100 * low:{sign}.1f} to {100 * high:{sign}.1f})"
+__all__ = ["by_seed", "percent", "points", "table"]
 
 
 def points(difference: Mapping[str, Any]) -> str:
@@ -21,7 +14,13 @@ def points(difference: Mapping[str, Any]) -> str:
     return percent(difference, signed=True) + ("" if p is None else f", p {p:.3f}")
 
 
+def by_seed(number: Mapping[str, Any], signed: bool = False) -> str:
+    """A share in % or a difference in points with each seed of the training."""
+    sign = "+" if signed else ""
+    return ", ".join(f"{100 * value:{sign}.1f}" for value in number["by_seed"].values())
+
+
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers_right: bool = False) -> str:
-    """A table in Markdown; the first column is of words, the others may stand to the right."""
+    """A table in Markdown; the columns after the first may be aligned to the right."""
     rule = ["---", *["---:" if numbers_right else "---"] * (len(heads) - 1)]
     return "\n".join(f"| {' | '.join(line)} |" for line in [heads, rule, *rows])

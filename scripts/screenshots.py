@@ -15,13 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from browser import open_browser
 from mlflow import MlflowClient
 from PIL import Image
+from selenium.webdriver.common.by import By
 
 from clnet.evaluation.folder import report_on_folder
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "evaluation"))
 IMAGES = ROOT / "docs" / "images"
 GAP = 8  # pixels between two screens
 PORT = 5123
@@ -29,8 +30,6 @@ PORT = 5123
 
 def report(evaluation: Path) -> None:
     """docs/images/report.png: the head of the page, and below it the viewer with a link held."""
-    from browser import open_browser
-
     page = report_on_folder(evaluation)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -60,9 +59,6 @@ def _hold_a_link(browser: Any) -> None:
 
 def mlflow(output: Path) -> None:
     """docs/images/mlflow.png: the curves of the ablation's second seeds, in MLflow's chart view."""
-    from browser import open_browser
-    from selenium.webdriver.common.by import By
-
     store = f"sqlite:///{output.resolve()}/mlflow.db"
     experiment = MlflowClient(store).get_experiment_by_name("clnet-ablation")
     server = subprocess.Popen(

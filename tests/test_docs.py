@@ -16,6 +16,7 @@ PAGES = sorted(
 )
 # Pages whose commands have tests of their own; all others are run here, page by page.
 ELSEWHERE = {
+    "README.md": ("test_wheel.py",),
     "bundle/docs/README.md": ("bundle/test_exports.py", "bundle/test_bundle_readme.py"),
     "docs/datasets.md": ("converters/test_datasets_page.py",),
     "docs/evaluation.md": ("evaluation/test_evaluation_page.py",),

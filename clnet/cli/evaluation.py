@@ -60,8 +60,8 @@ def _evaluate(options: argparse.Namespace) -> None:
     )
     evaluation = evaluate_files(
         options.datalist,
-        options.section,
         options.findings,
+        options.section,
         options.output,
         settings,
         report=not options.no_report,

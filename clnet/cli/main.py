@@ -5,6 +5,7 @@ import os
 import sys
 
 from clnet import __version__
+from clnet.cli.bundle import add_bundle
 from clnet.cli.convert import add_check, add_convert
 from clnet.cli.data import add_inspect, add_pairs, add_phantom
 from clnet.cli.evaluation import add_compare, add_evaluate, add_report
@@ -42,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     add_convert(commands)
     add_check(commands)
     add_predict(commands)
+    add_bundle(commands)
     add_evaluate(commands)
     add_report(commands)
     add_compare(commands)

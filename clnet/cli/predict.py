@@ -20,7 +20,12 @@ def add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "input", type=Path, metavar="INPUT", help="a DICOM file, a folder of them, or a datalist"
     )
     command.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder to write to")
-    command.add_argument("--bundle", type=Path, metavar="DIR", help="MONAI bundle (default: the checkout's)")
+    command.add_argument(
+        "--bundle",
+        type=Path,
+        metavar="DIR",
+        help="a MONAI bundle, or the folder of a training run (default: the shipped bundle)",
+    )
     command.add_argument("--device", help="such as cpu or cuda:0 (default: a GPU, if there is one)")
     command.add_argument(
         "--min-score", type=float, default=0.3, metavar="S", help="least score of lesions in reports"

@@ -1,1 +1,4 @@
-"""One converter a data set: from what stands on disk to a datalist and an account of what was used."""
+"""Convert public data sets and DICOM archives to datalists.
+
+`registry` lists the data sets, `datasets` has one reader for each, and `convert` the steps they share.
+"""

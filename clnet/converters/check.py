@@ -1,4 +1,4 @@
-"""Check a datalist against its images, and draw a sample of it for a person to look at."""
+"""Check a datalist against its images, and draw a sample of its pairs."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from clnet.converters.memory import Memory
+from clnet.converters.file_cache import FileCache
 from clnet.data.datalist import Datalist, read_datalist
 from clnet.data.header import read_header
 from clnet.data.image_errors import ImageError
@@ -16,13 +16,13 @@ from clnet.data.pictures import datalist_picture, sheet
 
 
 @dataclass(frozen=True)
-class Check:
-    """What came of it.
+class CheckResult:
+    """The result of `check_datalist`.
 
     Attributes:
-        datalist: what was checked.
-        images: how many images it names.
-        problems: a line for each thing that is wrong; empty if all is well.
+        datalist: the datalist that was checked.
+        images: number of images in it.
+        problems: one line per problem.
     """
 
     datalist: Datalist
@@ -30,15 +30,15 @@ class Check:
     problems: tuple[str, ...]
 
 
-def check_datalist(path: Path, workers: int | None = None) -> Check:
-    """Check that the images of a datalist are there, have its sizes, hold its boxes, and stand in it once.
+def check_datalist(path: Path, workers: int | None = None) -> CheckResult:
+    """Check that each image of a datalist exists, has the stated size, contains its boxes, and appears once.
 
-    What a datalist must be in itself (its schema, each patient in one section, boxes within the sizes that it
-    says) is checked when it is read, and is an error there.
+    Whatever can be checked without the images (the schema, each patient in one section, boxes within the
+    stated sizes) is checked by `read_datalist`, which raises an error.
 
     Args:
         path: a datalist, or a folder with one.
-        workers: processes to read headers with.
+        workers: number of processes that read headers.
     """
     datalist = read_datalist(path)
     views = [
@@ -47,12 +47,12 @@ def check_datalist(path: Path, workers: int | None = None) -> Check:
         for pair in pairs
         for name, view in pair.views.items()
     ]
-    sizes = Memory(workers=workers).map(image_size, (view.image for _, view in views), "Checking images")
+    sizes = FileCache(workers=workers).map(image_size, (view.image for _, view in views), "Checking images")
     problems = []
     first: dict[Path, str] = {}
     for where, view in views:
         if first.setdefault(view.image.resolve(), where) != where:
-            problems.append(f"{where}: {view.image} stands in {first[view.image.resolve()]} too")
+            problems.append(f"{where}: {view.image} is also in {first[view.image.resolve()]}")
         found = sizes[view.image]
         if isinstance(found, ImageError):
             problems.append(f"{where}: {found}")
@@ -67,19 +67,19 @@ def check_datalist(path: Path, workers: int | None = None) -> Check:
             check_boxes_inside(view.boxes, rows, columns, where)
         except PairError as error:
             problems.append(str(error))
-    return Check(datalist, len(first), tuple(problems))
+    return CheckResult(datalist, len(first), tuple(problems))
 
 
 def image_size(file: Path) -> list[int]:
-    """Rows and columns, by the header."""
+    """Rows and columns, from the header."""
     header = read_header(file)
     return [header.rows, header.columns]
 
 
-def draw_sample(datalist: Datalist, number: int = 6) -> tuple[Image.Image | None, tuple[str, ...]]:
-    """A sheet of some pairs with their boxes and links, and a line for each that cannot be drawn."""
+def draw_sample(datalist: Datalist, count: int = 6) -> tuple[Image.Image | None, tuple[str, ...]]:
+    """A sheet of some pairs with their boxes and links, and one line per pair that cannot be drawn."""
     pictures, problems = [], []
-    for pair in sample(datalist, number):
+    for pair in sample_pairs(datalist, count):
         try:
             pictures.append(datalist_picture(pair, height=420))
         except ImageError as error:
@@ -87,8 +87,8 @@ def draw_sample(datalist: Datalist, number: int = 6) -> tuple[Image.Image | None
     return (sheet(pictures, 3) if pictures else None), tuple(problems)
 
 
-def sample(datalist: Datalist, number: int) -> list[Pair]:
-    """Some pairs, of each section, of each source of links, and without links, in turn."""
+def sample_pairs(datalist: Datalist, count: int) -> list[Pair]:
+    """Some pairs of each section and of each source of links, those with several sources first."""
     kinds: dict[tuple[bool, int, tuple[str, ...], str], list[Pair]] = defaultdict(list)
     for section, pairs in datalist.sections.items():
         for pair in pairs:
@@ -96,4 +96,4 @@ def sample(datalist: Datalist, number: int) -> list[Pair]:
             empty = not any(view.lesion_ids for view in pair.views.values())
             kinds[empty, -len(sources), sources, section].append(pair)
     turns = chain.from_iterable(zip_longest(*(kinds[kind] for kind in sorted(kinds))))
-    return [pair for pair in turns if pair][:number]
+    return [pair for pair in turns if pair][:count]

@@ -1,33 +1,30 @@
-"""The steps that are the same for every data set: pair, link, split, write, and account for all of it."""
+"""The steps that every data set shares: pair, link, split, write and report."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from clnet.converters.account import ConversionReport, write_account
-from clnet.converters.links import BreastExtent, Link, certain_links, geometric_links, link_confidences
-from clnet.converters.marked import ConversionError, MarkedView, Skipped, Source
-from clnet.converters.pairing import Breast, find_breasts, to_pair
-from clnet.converters.workspace import ACCOUNT, DATALIST, Workspace
+from clnet.converters.annotated import AnnotatedDataset, ConversionError
+from clnet.converters.breast_extent import BreastExtent, extent_facts
+from clnet.converters.links import MassLink, certain_links, geometric_links, link_confidences
+from clnet.converters.pairing import BreastViews, pair_views, to_pair
+from clnet.converters.report import ConversionReport, write_report
+from clnet.converters.workspace import DATALIST, REPORT, Workspace
 from clnet.data.datalist import SECTIONS, Datalist, split_by_patient, write_datalist
 from clnet.data.image_errors import ImageError
 from clnet.data.pair import Pair
 
-LEAST_PROBABLE = 0.05  # an annotated link that the depths find less probable is worth a look
-
-ExtentOf = Callable[[Path], Mapping[str, Any]]
-"""Measures a `BreastExtent` of an image file, in a form that JSON can hold."""
+IMPROBABLE = 0.05  # warn about a certain link to which the geometry gives less confidence than this
 
 
 @dataclass(frozen=True)
 class ConversionSettings:
-    """What a user may choose.
+    """The user's choices.
 
     Attributes:
-        geometric: whether to link by depth, size and descriptors what is not certain.
-        two_views_only: leave out breasts of which one view is there.
-        validation: share of the patients, of the training patients if the data set has a test split.
+        geometric: link masses by depth, size and descriptors where there is no certain link.
+        two_views_only: leave out breasts with one view.
+        validation: share of the patients; of the training patients if the data set has a test split.
         test: share of the patients, unless the data set has a test split.
         seed: of the split.
     """
@@ -40,52 +37,43 @@ class ConversionSettings:
 
 
 def convert(
-    found: Source, workspace: Workspace, settings: ConversionSettings, extent_of: ExtentOf
+    dataset: AnnotatedDataset, workspace: Workspace, settings: ConversionSettings
 ) -> ConversionReport:
-    """Write ``datalist.json`` and ``conversion.json`` of what a data set module found.
-
-    Args:
-        found: the views of the data set.
-        workspace: where it stands, and where to write.
-        settings: what the user chose.
-        extent_of: measures where the breast lies; called only for geometric links.
-    """
-    skipped, warnings = list(found.skipped), list(found.warnings)
-    breasts = find_breasts(found.views, workspace, skipped, warnings)
+    """Write ``datalist.json`` and ``conversion.json`` for what the reader of a data set found."""
+    breasts = pair_views(dataset.views, workspace)
     if settings.two_views_only:
-        breasts = _with_two_views(breasts, workspace, skipped)
-    extents = _extents(breasts, workspace, extent_of, warnings) if settings.geometric else {}
-    pairs = {breast.pair_id: to_pair(breast, _links(breast, extents, warnings)) for breast in breasts}
-    sections = _split(breasts, pairs, found.split_is_whole, settings, warnings)
-    account = ConversionReport.of(found.name, asdict(settings), sections, skipped, warnings)
-    write_account(account, workspace.out / ACCOUNT)
+        breasts = _with_two_views(breasts, workspace)
+    extents = _measure_extents(breasts, workspace) if settings.geometric else {}
+    pairs = [to_pair(breast, _links(breast, extents, workspace)) for breast in breasts]
+    sections = _split(pairs, _own_sections(breasts, workspace), dataset.has_full_split, settings)
+    report = ConversionReport.of(
+        dataset.name, asdict(settings), sections, workspace.skipped, workspace.warnings
+    )
+    write_report(report, workspace.output / REPORT)
     if not breasts:
-        reasons = ", ".join(account.skipped_by_reason) or "nothing was found"
+        reasons = ", ".join(report.skipped_by_reason) or "the folder is empty"
         raise ConversionError(
-            f"{workspace.source}: no image can be used ({reasons}); {workspace.out / ACCOUNT} names each. "
-            f"Check that this is the folder of {found.name}."
+            f"{workspace.source}: no usable image ({reasons}); {workspace.output / REPORT} lists them all. "
+            f"Check that this is the folder of {dataset.name}."
         )
-    write_datalist(Datalist(found.name, sections), workspace.out / DATALIST)
-    return account
+    write_datalist(Datalist(dataset.name, sections), workspace.output / DATALIST)
+    return report
 
 
-def _with_two_views(breasts: Iterable[Breast], workspace: Workspace, skipped: list[Skipped]) -> list[Breast]:
-    kept = []
+def _with_two_views(breasts: Iterable[BreastViews], workspace: Workspace) -> list[BreastViews]:
+    complete = []
     for breast in breasts:
-        if len(breast.views) == 2:
-            kept.append(breast)
+        if breast.cc and breast.mlo:
+            complete.append(breast)
         else:
-            (view,) = breast.views
-            missing = "MLO" if view.view == "cc" else "CC"
-            skipped.append(Skipped(workspace.name(view.image), "no partner", f"no {missing} of this breast"))
-    return kept
+            missing = "MLO" if breast.cc else "CC"
+            workspace.skip(breast.views[0].image, "other view missing", f"no {missing} of this breast")
+    return complete
 
 
-def _extents(
-    breasts: Iterable[Breast], workspace: Workspace, extent_of: ExtentOf, warnings: list[str]
-) -> dict[Path, BreastExtent]:
-    """Where the breast lies in the images of breasts whose links are to be found or looked over."""
-    unsure = [
+def _measure_extents(breasts: Iterable[BreastViews], workspace: Workspace) -> dict[Path, BreastExtent]:
+    """The extent of the breast in each image whose links need geometry, to find or to check them."""
+    images = [
         view.image
         for breast in breasts
         if breast.cc and breast.mlo and breast.cc.masses and breast.mlo.masses
@@ -93,16 +81,16 @@ def _extents(
         for view in breast.views
     ]
     extents = {}
-    for image, found in workspace.memory.map(extent_of, unsure, "Measuring depths").items():
-        if isinstance(found, ImageError):
-            why = workspace.words(found, image)
-            warnings.append(f"{workspace.name(image)}: no geometric links, for it cannot be read: {why}")
+    for image, facts in workspace.cache.map(extent_facts, images, "Measuring depths").items():
+        if isinstance(facts, ImageError):
+            why = workspace.message(facts, image)
+            workspace.warn(f"{workspace.name(image)}: no geometric links; the image cannot be read: {why}")
         else:
-            extents[image] = BreastExtent(**found)
+            extents[image] = BreastExtent(**facts)
     return extents
 
 
-def _links(breast: Breast, extents: Mapping[Path, BreastExtent], warnings: list[str]) -> list[Link]:
+def _links(breast: BreastViews, extents: Mapping[Path, BreastExtent], workspace: Workspace) -> list[MassLink]:
     cc, mlo = breast.cc, breast.mlo
     if cc is None or mlo is None:
         return []
@@ -112,56 +100,60 @@ def _links(breast: Breast, extents: Mapping[Path, BreastExtent], warnings: list[
         return certain
     measured = extents[cc.image], extents[mlo.image]
     if not certain and not annotated:
-        return geometric_links(cc, mlo, measured)
+        return geometric_links(cc.masses, mlo.masses, measured)
     for link in certain:
-        probable = link_confidences(cc, mlo, measured)[link.cc, link.mlo]
-        if probable < LEAST_PROBABLE:
-            warnings.append(
-                f"pair {breast.pair_id}: the data set links mass {link.cc + 1} of CC with mass "
-                f"{link.mlo + 1} of MLO, but depth, size and descriptors make that improbable "
-                f"({probable:.3f}); kept as {link.source}"
+        confidence = link_confidences(cc.masses, mlo.masses, measured)[link.cc, link.mlo]
+        if confidence < IMPROBABLE:
+            workspace.warn(
+                f"pair {breast.pair_id}: the data set links mass {link.cc + 1} in CC to mass {link.mlo + 1} "
+                f"in MLO, which depth, size and descriptors make improbable ({confidence:.3f}); kept as "
+                f"{link.source}"
             )
     return certain
 
 
-def _split(
-    breasts: Iterable[Breast],
-    pairs: Mapping[str, Pair],
-    is_whole: bool,
-    settings: ConversionSettings,
-    warnings: list[str],
-) -> dict[str, tuple[Pair, ...]]:
-    """The data set's own sections, as far as it has some; ours for the rest."""
-    own: dict[str, set[str]] = {}
+def _own_sections(breasts: Iterable[BreastViews], workspace: Workspace) -> dict[str, str | None]:
+    """The section of each patient in the data set's own split; None if it has none."""
+    sections: dict[str, set[str]] = {}
     for breast in breasts:
-        own.setdefault(breast.views[0].patient_id, set()).update(_sections(breast.views))
-    for patient, sections in sorted(own.items()):
-        if len(sections) > 1:
-            # What may have been trained on is no test; what stands in a test is never trained on.
-            goes_to = max(sections, key=SECTIONS.index)
-            warnings.append(
-                f"patient {patient}: the data set has it in {' and in '.join(sorted(sections))}; all of it "
-                f"goes to {goes_to}"
+        for view in breast.views:
+            of_patient = sections.setdefault(view.patient_id, set())
+            if view.section in SECTIONS:
+                of_patient.add(view.section)
+            elif view.section is not None:
+                raise ConversionError(
+                    f"{workspace.name(view.image)}: section is {view.section!r}; expected one of "
+                    f"{', '.join(SECTIONS)}"
+                )
+    # A patient in two sections goes to the later one: what is in a test section is never trained on.
+    latest = {patient: max(of, key=SECTIONS.index, default=None) for patient, of in sections.items()}
+    for patient, of in sorted(sections.items()):
+        if len(of) > 1:
+            workspace.warn(
+                f"patient {patient}: in {' and '.join(sorted(of))} in the data set; all images go to "
+                f"{latest[patient]}"
             )
-            own[patient] = {goes_to}
-    section_of = {patient: next(iter(sections), None) for patient, sections in own.items()}
-    by_own: dict[str | None, list[Pair]] = {}
-    for pair in pairs.values():
-        by_own.setdefault(section_of[pair.patient_id], []).append(pair)
-    if set(by_own) == {None}:
+    return latest
+
+
+def _split(
+    pairs: Iterable[Pair],
+    own_sections: Mapping[str, str | None],
+    is_full: bool,
+    settings: ConversionSettings,
+) -> dict[str, tuple[Pair, ...]]:
+    """Follow the data set's own split as far as it has one; split the rest by patient."""
+    by_section: dict[str | None, list[Pair]] = {}
+    for pair in pairs:
+        by_section.setdefault(own_sections[pair.patient_id], []).append(pair)
+    unassigned = by_section.pop(None, [])
+    if unassigned and not by_section:
         training = 1 - settings.validation - settings.test
         shares = {"training": training, "validation": settings.validation, "test": settings.test}
-        return split_by_patient(pairs.values(), shares, settings.seed)
-    result = {section: tuple(by_own.get(section, ())) for section in SECTIONS}
-    rest = (*result["training"], *by_own.get(None, ()))
-    if is_whole or result["validation"]:
-        return {**result, "training": rest}
+        return split_by_patient(unassigned, shares, settings.seed)
+    sections = {section: tuple(by_section.get(section, ())) for section in SECTIONS}
+    training_pairs = (*sections["training"], *unassigned)
+    if is_full or sections["validation"]:
+        return {**sections, "training": training_pairs}
     shares = {"training": 1 - settings.validation, "validation": settings.validation}
-    return {**result, **split_by_patient(rest, shares, settings.seed)}
-
-
-def _sections(views: Iterable[MarkedView]) -> set[str]:
-    for view in views:
-        if view.section is not None and view.section not in SECTIONS:
-            raise ConversionError(f"section is {view.section!r}; expected one of {', '.join(SECTIONS)}")
-    return {view.section for view in views if view.section}
+    return {**sections, **split_by_patient(training_pairs, shares, settings.seed)}

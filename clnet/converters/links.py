@@ -1,11 +1,10 @@
-"""Which mass of CC is which mass of MLO, as far as can be known.
+"""Link the masses of CC to those of MLO, as far as can be known.
 
-- `annotated`: the data set says it, reliably.
-- `single_pair`: one mass stands in each view.
-- `geometric`, if asked for: the masses lie at the same depth, are of about the same size and are described
-  alike. One number decides: the confidence of a link is its share of the weights ``exp(-cost)`` of everything
-  that its two masses could do instead, having no partner included. Below `LEAST_CONFIDENCE` a mass stays
-  unlinked, be it that no partner fits or that two fit as well.
+- `annotated`: the data set links them, reliably.
+- `single_pair`: there is one mass in each view.
+- `geometric`, if asked for: the masses are at the same depth, of about the same size, and described alike.
+  The confidence of a link is its share of the weights ``exp(-cost)`` of all alternatives for its two masses,
+  including no partner. Below `MIN_CONFIDENCE` a mass stays unlinked: no partner fits, or several do.
 """
 
 import math
@@ -16,47 +15,27 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from clnet.converters.marked import MarkedView, Mass
+from clnet.converters.annotated import Mass
+from clnet.converters.breast_extent import BreastExtent
 from clnet.data.pair import LinkSource
 
-# A standard deviation of the difference between the two views of one mass. The median difference of depths
-# is 4.6 mm (straight strip, 711 masses, BMC Med Imaging 2025), and the median of |N(0, s)| is 0.67 s. A
-# breast is about 90 mm deep.
+# Standard deviations of the difference between the two views of a mass. The median difference in depth is
+# 4.6 mm (straight strip, 711 masses, BMC Med Imaging 2025), and the median of |N(0, s)| is 0.67 s. A breast
+# is about 90 mm deep.
 DEPTH_MM = 6.8
 DEPTH_SHARE = 0.075
-SIZE = 0.35  # of the logarithm of the ratio of sizes: a mass may look 1.4 times as large in the other view
-NO_PARTNER = 4.0  # the cost of a mass to stay alone: that of a depth 2.8 deviations off
-DISAGREEMENT = 0.7  # for each descriptor that differs: descriptions of one mass differ in 27% of breasts
+SIZE = 0.35  # of the logarithm of the size ratio: a mass may look 1.4 times as large in the other view
+NO_PARTNER = 4.0  # the cost of leaving a mass unlinked: that of a depth 2.8 deviations off
+DISAGREEMENT = 0.7  # per descriptor that differs: descriptions of one mass differ in 27% of breasts
 DESCRIPTORS = ("shape", "margins", "pathology")
-LEAST_CONFIDENCE = 0.6
-
-
-@dataclass(frozen=True)
-class BreastExtent:
-    """Where chest wall and nipple lie along the rows of an image.
-
-    Attributes:
-        chest: x of the chest wall in pixels.
-        nipple: x of the breast's edge opposite to it.
-        mm: (height, width) of a pixel in mm, or None if unknown (film).
-    """
-
-    chest: float
-    nipple: float
-    mm: tuple[float, float] | None = None
-
-    @property
-    def depth(self) -> float:
-        """From the chest wall to the nipple, in pixels."""
-        return abs(self.nipple - self.chest)
-
+MIN_CONFIDENCE = 0.6
 
 Extents = tuple[BreastExtent, BreastExtent]
 
 
 @dataclass(frozen=True)
-class Link:
-    """Mass number `cc` of the CC view is mass number `mlo` of the MLO view."""
+class MassLink:
+    """Mass number `cc` of the CC view is mass number `mlo` of the MLO view, counted from 0."""
 
     cc: int
     mlo: int
@@ -64,57 +43,57 @@ class Link:
     confidence: float = 1.0
 
 
-def certain_links(cc: Sequence[Mass], mlo: Sequence[Mass], annotated: bool) -> list[Link]:
-    """The links that need no geometry; `annotated`: the same lesion id is the same lesion."""
+def certain_links(cc: Sequence[Mass], mlo: Sequence[Mass], annotated: bool) -> list[MassLink]:
+    """The links that need no geometry; `annotated` means that equal lesion ids are the same lesion."""
     if annotated:
         number = {mass.lesion_id: i for i, mass in enumerate(mlo) if mass.lesion_id is not None}
         return [
-            Link(i, number[mass.lesion_id], "annotated")
+            MassLink(i, number[mass.lesion_id], "annotated")
             for i, mass in enumerate(cc)
             if mass.lesion_id in number
         ]
-    return [Link(0, 0, "single_pair")] if len(cc) == len(mlo) == 1 else []
+    return [MassLink(0, 0, "single_pair")] if len(cc) == len(mlo) == 1 else []
 
 
 def geometric_links(
-    cc: MarkedView,
-    mlo: MarkedView,
+    cc: Sequence[Mass],
+    mlo: Sequence[Mass],
     extents: Extents,
-    least_confidence: float = LEAST_CONFIDENCE,
+    min_confidence: float = MIN_CONFIDENCE,
     depth_mm: float = DEPTH_MM,
-) -> list[Link]:
-    """The best one-to-one links of the masses of two views, without those of less confidence.
+) -> list[MassLink]:
+    """The best one-to-one links between the masses of two views with at least `min_confidence`.
 
     Args:
         cc: masses of the CC view.
         mlo: masses of the MLO view.
         extents: of the breast in CC and in MLO.
-        least_confidence: below it a mass stays unlinked.
-        depth_mm: the standard deviation between the depths of one mass, where pixels have a size in mm.
+        min_confidence: below it a mass stays unlinked.
+        depth_mm: standard deviation of the difference in depth, for images with a known pixel spacing.
     """
-    if not cc.masses or not mlo.masses:
+    if not cc or not mlo:
         return []
     confidences = link_confidences(cc, mlo, extents, depth_mm)
     chosen = zip(*linear_sum_assignment(confidences, maximize=True), strict=True)
     return [
-        Link(int(i), int(j), "geometric", round(float(confidences[i, j]), 3))
+        MassLink(int(i), int(j), "geometric", round(float(confidences[i, j]), 3))
         for i, j in chosen
-        if confidences[i, j] >= least_confidence
+        if confidences[i, j] >= min_confidence
     ]
 
 
 def link_confidences(
-    cc: MarkedView, mlo: MarkedView, extents: Extents, depth_mm: float = DEPTH_MM
+    cc: Sequence[Mass], mlo: Sequence[Mass], extents: Extents, depth_mm: float = DEPTH_MM
 ) -> NDArray[np.float64]:
-    """The confidence [masses of CC, masses of MLO] that two masses are one."""
+    """The confidence [masses of CC, masses of MLO] that two masses are the same."""
     costs = np.array(
         [
             [
                 _geometric_cost((one, other), extents, depth_mm)
                 + DISAGREEMENT * _disagreements(one.descriptors, other.descriptors)
-                for other in mlo.masses
+                for other in mlo
             ]
-            for one in cc.masses
+            for one in cc
         ]
     )
     weights = np.exp(-costs)
@@ -124,11 +103,13 @@ def link_confidences(
 
 
 def _geometric_cost(masses: tuple[Mass, Mass], extents: Extents, depth_mm: float) -> float:
-    """Half the squared deviations of depth and size: in mm if both images know them, or in breast depths."""
-    in_mm = all(extent.mm for extent in extents)
+    """Half the sum of the squared deviations of depth and size, in mm if both spacings are known."""
+    in_mm = all(extent.spacing_mm for extent in extents)
     depth, size = [], []
     for mass, extent in zip(masses, extents, strict=True):
-        height, width = extent.mm if in_mm and extent.mm else (1 / extent.depth, 1 / extent.depth)
+        height, width = (
+            extent.spacing_mm if in_mm and extent.spacing_mm else (1 / extent.depth, 1 / extent.depth)
+        )
         x_min, y_min, x_max, y_max = mass.box
         depth.append(abs((x_min + x_max) / 2 - extent.chest) * width)
         size.append(math.sqrt((x_max - x_min) * width * (y_max - y_min) * height))
@@ -138,5 +119,5 @@ def _geometric_cost(masses: tuple[Mass, Mass], extents: Extents, depth_mm: float
 
 
 def _disagreements(one: Mapping[str, str], other: Mapping[str, str]) -> int:
-    """How many of the descriptors that both masses have differ."""
+    """The number of descriptors that both masses have and that differ."""
     return sum(name in one and name in other and one[name] != other[name] for name in DESCRIPTORS)

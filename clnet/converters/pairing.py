@@ -1,4 +1,4 @@
-"""From views to pairs: one image a view, the two views of a breast, and the ids of their lesions."""
+"""From views to pairs: one image per view, the two views of each breast, and ids for their lesions."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -7,60 +7,59 @@ from typing import Any
 
 import numpy as np
 
-from clnet.converters.links import Link
-from clnet.converters.marked import MarkedView, Mass, Skipped
-from clnet.converters.marked_boxes import cut_at_edges
+from clnet.converters.annotated import AnnotatedView, Mass
+from clnet.converters.box_extraction import clip_box
+from clnet.converters.links import MassLink
 from clnet.converters.workspace import Workspace
 from clnet.data.header import read_header
 from clnet.data.image_errors import ImageError
 from clnet.data.pair import VIEW_NAMES, Pair, View
 from clnet.data.study import choose_pairs
 
+ANOTHER_IMAGE = "another image of this view is used"
+
 
 @dataclass(frozen=True)
-class Breast:
+class BreastViews:
     """The chosen views of one breast; at least one is there."""
 
-    cc: MarkedView | None
-    mlo: MarkedView | None
+    cc: AnnotatedView | None
+    mlo: AnnotatedView | None
 
     @property
-    def views(self) -> tuple[MarkedView, ...]:
-        """Those that are there."""
+    def views(self) -> tuple[AnnotatedView, ...]:
+        """The views that are there."""
         return tuple(view for view in (self.cc, self.mlo) if view)
 
     @property
     def pair_id(self) -> str:
-        """Study and side: unique in a data set, and without the patient's id if the study's has it not."""
+        """Study and laterality: unique in a data set."""
         return f"{self.views[0].study_id}_{self.views[0].laterality}"
 
 
-def find_breasts(
-    views: Iterable[MarkedView], workspace: Workspace, skipped: list[Skipped], warnings: list[str]
-) -> list[Breast]:
-    """The breasts in a data set, ordered by study and side. What is not used is added to `skipped`."""
-    images: dict[tuple[str, str], dict[str, list[MarkedView]]] = defaultdict(lambda: defaultdict(list))
+def pair_views(views: Iterable[AnnotatedView], workspace: Workspace) -> list[BreastViews]:
+    """The breasts in a data set, ordered by study and laterality; skip the images that are not used."""
+    images: dict[tuple[str, str], dict[str, list[AnnotatedView]]] = defaultdict(lambda: defaultdict(list))
     for view in views:
-        inside = _with_boxes_inside(view, workspace, warnings)
-        if inside.unplaced:
-            name, detail = workspace.name(view.image), "; ".join(inside.unplaced)
-            skipped.append(Skipped(name, "image with a mass of unknown place", detail))
+        clipped = _clip_boxes(view, workspace)
+        if clipped.unlocated:
+            workspace.skip(view.image, "mass at an unknown location", "; ".join(clipped.unlocated))
         else:
-            images[view.study_id, view.laterality][view.view].append(inside)
+            images[view.study_id, view.laterality][view.view].append(clipped)
     breasts = []
     for _, by_view in sorted(images.items()):
-        cc, mlo = (_choose(by_view[name], workspace, skipped) for name in VIEW_NAMES)
+        cc, mlo = (_choose(by_view[name], workspace) for name in VIEW_NAMES)
         if cc and mlo and cc.patient_id != mlo.patient_id:
             detail = f"{workspace.name(cc.image)} is of the same study and breast"
-            skipped.append(Skipped(workspace.name(mlo.image), "another patient in the same study", detail))
+            workspace.skip(mlo.image, "another patient in the same study", detail)
             mlo = None
         if cc or mlo:
-            breasts.append(Breast(cc, mlo))
+            breasts.append(BreastViews(cc, mlo))
     return breasts
 
 
-def to_pair(breast: Breast, links: Sequence[Link]) -> Pair:
-    """A breast as the datalist has it: lesions numbered from 1, first those of CC, then the others of MLO."""
+def to_pair(breast: BreastViews, links: Sequence[MassLink]) -> Pair:
+    """The pair for the datalist; lesions are numbered from 1, those in CC first, then the others in MLO."""
     in_cc = [str(i + 1) for i in range(len(breast.cc.masses) if breast.cc else 0)]
     of_mlo = {link.mlo: in_cc[link.cc] for link in links}
     in_mlo, free = [], len(in_cc) + 1
@@ -91,39 +90,35 @@ def to_pair(breast: Breast, links: Sequence[Link]) -> Pair:
     )
 
 
-def _with_boxes_inside(view: MarkedView, workspace: Workspace, warnings: list[str]) -> MarkedView:
+def _clip_boxes(view: AnnotatedView, workspace: Workspace) -> AnnotatedView:
     masses: list[Mass] = []
-    unplaced = list(view.unplaced)
+    unlocated = list(view.unlocated)
     for number, mass in enumerate(view.masses, start=1):
-        words = f"box {list(mass.box)}, image of {view.size[1]} columns and {view.size[0]} rows"
-        inside = cut_at_edges(mass.box, view.size) if np.isfinite(mass.box).all() else None
-        if inside is None:
-            unplaced.append(f"mass {number} lies outside the image ({words})")
+        place = f"box {list(mass.box)}, image of {view.size[1]} columns and {view.size[0]} rows"
+        clipped = clip_box(mass.box, view.size) if np.isfinite(mass.box).all() else None
+        if clipped is None:
+            unlocated.append(f"mass {number} is outside the image ({place})")
             continue
-        if inside != tuple(mass.box):
-            warnings.append(
-                f"{workspace.name(view.image)}: mass {number} cut at the edge of the image ({words})"
-            )
-        masses.append(replace(mass, box=inside))
-    return replace(view, masses=tuple(masses), unplaced=tuple(unplaced))
+        if clipped != tuple(mass.box):
+            workspace.warn(f"{workspace.name(view.image)}: mass {number} is clipped to the image ({place})")
+        masses.append(replace(mass, box=clipped))
+    return replace(view, masses=tuple(masses), unlocated=tuple(unlocated))
 
 
-def _choose(
-    candidates: Sequence[MarkedView], workspace: Workspace, skipped: list[Skipped]
-) -> MarkedView | None:
-    """One image of a view: one with masses, and the best by the rules of `clnet.data.study`."""
+def _choose(candidates: Sequence[AnnotatedView], workspace: Workspace) -> AnnotatedView | None:
+    """The image of a view to use: one with masses, and the best by the rules of `clnet.data.study`."""
     marked = [view for view in candidates if view.masses]
     for view in candidates if marked else ():
         if not view.masses:
-            detail = f"the masses are marked in {workspace.name(marked[0].image)}"
-            skipped.append(Skipped(workspace.name(view.image), "another image of this view", detail))
+            detail = f"the masses are annotated in {workspace.name(marked[0].image)}"
+            workspace.skip(view.image, ANOTHER_IMAGE, detail)
     candidates = marked or candidates
     if len(candidates) < 2:
         return candidates[0] if candidates else None
     headers, refused = [], {}
     for view in candidates:
         try:
-            # What the data set says of its images comes before what their headers do not say.
+            # What the data set says about its images takes precedence over their headers.
             header = replace(
                 read_header(view.image),
                 study_uid="one",
@@ -140,13 +135,12 @@ def _choose(
     reasons = refused | {item.file: item.reason for item in selection.left_out}
     for view in candidates:
         if view.image not in chosen:
-            reason = "unreadable image" if view.image in refused else "another image of this view"
-            detail = workspace.words(reasons[view.image], view.image)
-            skipped.append(Skipped(workspace.name(view.image), reason, detail))
+            reason = "unreadable image" if view.image in refused else ANOTHER_IMAGE
+            workspace.skip(view.image, reason, workspace.message(reasons[view.image], view.image))
     return next((view for view in candidates if view.image in chosen), None)
 
 
-def _to_view(view: MarkedView | None, ids: Sequence[str]) -> View | None:
+def _to_view(view: AnnotatedView | None, ids: Sequence[str]) -> View | None:
     if view is None:
         return None
     boxes = np.array([mass.box for mass in view.masses], np.float32).reshape(-1, 4)
@@ -154,5 +148,5 @@ def _to_view(view: MarkedView | None, ids: Sequence[str]) -> View | None:
 
 
 def _both(one: Any, other: Any) -> Any:
-    """What the two views say: the same thing, or one after the other."""
+    """What the two views say: one value if they agree, otherwise both."""
     return other if one is None or one == other else f"{one} / {other}"

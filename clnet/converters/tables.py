@@ -1,4 +1,4 @@
-"""Tables of data sets as rows of text: CSV with any of the usual separators, and `.xls`."""
+"""Read the tables of data sets as rows of text: CSV with any of the usual separators, and `.xls`."""
 
 import csv
 import importlib
@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from clnet.converters.marked import ConversionError
+from clnet.converters.annotated import ConversionError
 
 
 def read_table(file: Path, needed: Iterable[str]) -> list[dict[str, str]]:
-    """The rows of a table that are not blank, by column name in small letters; cells without outer blanks.
+    """The rows of a table that are not blank, by column name in lower case, with cells stripped.
 
     Args:
-        file: CSV or XLS, told by its name; the first sheet of an XLS.
-        needed: columns without which it is not the table that was expected.
+        file: CSV, or the first sheet of an XLS if its name ends so.
+        needed: columns that the table must have.
     """
     try:
         rows = list(_xls_rows(file) if file.suffix.lower() == ".xls" else _csv_rows(file))
@@ -57,7 +57,7 @@ def _xls_rows(file: Path) -> Iterator[list[str]]:
 
 
 def _text(value: Any) -> str:
-    """Whole numbers without their .0: an xls has no others, file names included."""
+    """Whole numbers without their .0: in an xls, all numbers are floats, even file names."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value).strip()

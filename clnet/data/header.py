@@ -1,14 +1,15 @@
-"""What an image file says about itself: the tags that decide how it is read and which view it is.
+"""The tags of an image file that decide how it is read and which view it is.
 
-`read_header` reads tags only, never pixels, so that an archive can be looked through quickly. DICOM, PNG and
+`read_header` reads tags only, never pixels, so that a large archive can be scanned quickly. DICOM, PNG and
 NIfTI are told apart by their content, because archives name DICOM files `.dcm`, `.dicom`, or nothing at all.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import nibabel
 import pydicom
@@ -62,7 +63,7 @@ class ImageHeader:
         sop_instance_uid, series_uid, study_uid, patient_id: the file's identifiers, "" without.
         series_description: free text in capitals; it tells a mask from a crop in CBIS-DDSM.
         sop_class_uid: what kind of object it is.
-        frames, samples: how many frames, and how many values (colours) a pixel.
+        frames, samples: the number of frames, and of values (colours) per pixel.
         for_processing: raw detector data, not meant for reading by a person.
         modifiers: what makes the view a special one, such as "spot compression".
         synthetic: a 2D image computed from tomosynthesis.
@@ -93,7 +94,7 @@ class ImageHeader:
 
 
 def may_show_text(warnings: Iterable[str]) -> bool:
-    """Whether an image's warnings say that text is burnt into it: it may name the patient, so draw it not."""
+    """Whether warnings say that text is burnt into an image: it may name the patient, so never draw it."""
     return any(BURNED_IN in warning for warning in warnings)
 
 
@@ -104,25 +105,41 @@ def read_header(file: str | Path) -> ImageHeader:
         ImageError: the file is none of these, is damaged, or names two different breasts.
     """
     file = Path(file)
-    kind = image_format(file)
-    with refusing_damage(file):
+    with open_image(file) as (kind, stream), refusing_damage(file):
         if kind == "DICOM":
-            return dicom_header(file)
+            return dicom_header(stream, file)
         if kind == "PNG":
-            with Image.open(file) as image:
+            with Image.open(stream) as image:
                 return png_header(image, file)
         return nifti_header(nibabel.load(file), file)
 
 
-def image_format(file: Path) -> Format:
-    """Tell the format of a file from its first bytes."""
+@contextmanager
+def open_image(file: Path) -> Iterator[tuple[Format, BinaryIO]]:
+    """Open a file and tell its format from its first bytes; the stream is at the beginning."""
     if not file.is_file():  # a pipe would keep us waiting
         raise NotAnImageError(f"{file}: no such file, or not a plain one. Check the path.")
     try:
-        with file.open("rb") as stream:
-            start = stream.read(348)
+        stream = file.open("rb")
     except OSError as error:
         raise NotAnImageError(f"{file}: cannot be opened ({error.strerror}).") from error
+    with stream:
+        try:
+            start = stream.read(348)
+        except OSError as error:
+            raise NotAnImageError(f"{file}: cannot be read ({error.strerror}).") from error
+        kind = _format_of(start, file)
+        stream.seek(0)
+        yield kind, stream
+
+
+def image_format(file: Path) -> Format:
+    """The format of a file, told from its first bytes."""
+    with open_image(file) as (kind, _):
+        return kind
+
+
+def _format_of(start: bytes, file: Path) -> Format:
     if start[128:132] == b"DICM":
         return "DICOM"
     if start.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -135,13 +152,13 @@ def image_format(file: Path) -> Format:
     )
 
 
-def dicom_header(file: Path) -> ImageHeader:
-    """Read and judge the tags of a DICOM file."""
-    return header_of_tags(pydicom.dcmread(file, stop_before_pixels=True, specific_tags=_KEYWORDS), file)
+def dicom_header(stream: BinaryIO, file: Path) -> ImageHeader:
+    """Read and check the tags of an open DICOM file, up to its pixels."""
+    return header_of_tags(pydicom.dcmread(stream, stop_before_pixels=True, specific_tags=_KEYWORDS), file)
 
 
 def header_of_tags(dataset: Dataset, file: Path) -> ImageHeader:
-    """Judge the tags of a DICOM object; `file` is where it is, or will be."""
+    """Check the tags of a DICOM object; `file` is where it is, or will be."""
     modality = text_of(dataset, "Modality")
     if not dataset.get("Rows") or not dataset.get("Columns"):
         raise NotAnImageError(

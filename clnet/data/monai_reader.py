@@ -40,7 +40,7 @@ class MammogramReader(ImageReader):
         files = _paths(data)
         if len(files) != 1:
             raise ImageError(
-                f"{len(files)} files given as one image; a view is one file. Use one key a view."
+                f"{len(files)} files given as one image; a view is one file. Use one key per view."
             )
         return read_image(files[0], self.apply_voi)
 

@@ -8,42 +8,55 @@ A 2D NIfTI is stored as (column, row), as SimpleITK and MONAI write images, so i
 axis is flipped.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import nibabel
 import numpy as np
 import pydicom
 from numpy.typing import NDArray
 from PIL import Image
+from pydicom.dataset import Dataset
 
 from clnet.data.decode import check_size, decode
-from clnet.data.header import ImageHeader, dicom_header, image_format, nifti_header, png_header
+from clnet.data.header import (
+    ImageHeader,
+    dicom_header,
+    header_of_tags,
+    nifti_header,
+    open_image,
+    png_header,
+)
 from clnet.data.image_errors import UnsupportedPixelsError, refusing_damage
 from clnet.data.pixels import to_grey
+from clnet.data.views import Laterality
+
+PIXEL_DATA = 0x7FE00010
 
 
 @dataclass(frozen=True, eq=False)
 class Mammogram:
-    """One image and how it came about.
+    """One image and how it was read.
 
     Attributes:
         pixels: [H, W] float32, rows first, bright where the tissue is dense.
-        header: what the file says about itself.
+        header: the tags that matter here.
         steps: what was done to the stored values, in order, in words.
-        warnings: the header's, and those of the steps.
+        warnings: those of the header and of the steps.
+        tags: all tags of a DICOM file but its pixels, for reports that refer to it; None for other formats.
     """
 
     pixels: NDArray[np.float32]
     header: ImageHeader
     steps: tuple[str, ...]
     warnings: tuple[str, ...]
+    tags: Dataset | None = field(default=None, repr=False)
 
 
 def read_image(file: str | PathLike[str], apply_voi: bool = True) -> Mammogram:
-    """Read a DICOM, PNG or NIfTI file.
+    """Read a DICOM, PNG or NIfTI file; it is opened once.
 
     Args:
         file: its path; the format is told from the content.
@@ -53,23 +66,58 @@ def read_image(file: str | PathLike[str], apply_voi: bool = True) -> Mammogram:
         ImageError: the file is refused; the message says why and what to do.
     """
     file = Path(file)
-    read = {"DICOM": _read_dicom, "PNG": _read_png, "NIfTI": _read_nifti}[image_format(file)]
-    with refusing_damage(file):
-        return read(file, apply_voi)
+    with open_image(file) as (kind, stream), refusing_damage(file):
+        if kind == "DICOM":
+            return _read_dicom(stream, file, apply_voi)
+        return _read_png(stream, file) if kind == "PNG" else _read_nifti(file)
 
 
-def _read_dicom(file: Path, apply_voi: bool) -> Mammogram:
-    # The header first: where pixel data are cut off, pydicom gives up the other tags as well.
-    header = dicom_header(file)
-    dataset = pydicom.dcmread(file)
+def image_of_array(pixels: NDArray[Any], name: str, view: str, laterality: Laterality) -> Mammogram:
+    """An image that is in memory already.
+
+    Args:
+        pixels: [H, W] real numbers, rows first, bright where the tissue is dense.
+        name: what messages call it.
+        view: "CC" or "MLO".
+        laterality: of the breast.
+    """
+    if pixels.ndim != 2 or pixels.size == 0:
+        raise UnsupportedPixelsError(f"{name}: an array of shape {list(pixels.shape)}; [H, W] is expected.")
+    if pixels.dtype.kind not in "iuf" or not np.isfinite(pixels).all():
+        raise UnsupportedPixelsError(f"{name}: an array of {pixels.dtype}; finite real numbers are expected.")
+    header = ImageHeader(
+        file=Path(name),
+        view=view,
+        laterality=laterality,
+        rows=pixels.shape[0],
+        columns=pixels.shape[1],
+        bits_stored=8 * pixels.dtype.itemsize,
+        photometric="MONOCHROME2",
+    )
+    check_size(header)
+    return Mammogram(np.ascontiguousarray(pixels, dtype=np.float32), header, ("array given",), ())
+
+
+def read_dicom(stream: BinaryIO, file: Path) -> tuple[Dataset, ImageHeader]:
+    """All of an open DICOM file, and its header."""
+    dataset = pydicom.dcmread(stream)
+    if "PixelData" in dataset:
+        return dataset, header_of_tags(dataset, file)
+    stream.seek(0)  # where pixel data are cut off, pydicom gives up the other tags as well
+    return dataset, dicom_header(stream, file)
+
+
+def _read_dicom(stream: BinaryIO, file: Path, apply_voi: bool) -> Mammogram:
+    dataset, header = read_dicom(stream, file)
     stored = decode(dataset, header)
     pixels, steps, warnings = to_grey(stored, dataset, apply_voi)
     decoded = f"{dataset.file_meta.TransferSyntaxUID.name} decoded"
-    return Mammogram(pixels, header, (decoded, *steps), (*header.warnings, *warnings))
+    tags = Dataset({tag: dataset.get_item(tag) for tag in dataset.keys() if tag != PIXEL_DATA})  # noqa: SIM118
+    return Mammogram(pixels, header, (decoded, *steps), (*header.warnings, *warnings), tags)
 
 
-def _read_png(file: Path, _: bool) -> Mammogram:
-    with Image.open(file) as image:
+def _read_png(stream: BinaryIO, file: Path) -> Mammogram:
+    with Image.open(stream) as image:
         header = png_header(image, file)
         check_size(header)
         if header.photometric not in ("L", "I;16", "I"):  # older Pillow says "I" for 16 bits
@@ -80,7 +128,7 @@ def _read_png(file: Path, _: bool) -> Mammogram:
     return Mammogram(pixels, header, (f"PNG of {header.bits_stored} bits decoded",), header.warnings)
 
 
-def _read_nifti(file: Path, _: bool) -> Mammogram:
+def _read_nifti(file: Path) -> Mammogram:
     image: Any = nibabel.load(file)
     header = nifti_header(image, file)
     check_size(header)

@@ -31,32 +31,33 @@ class FolderError(ClnetError):
 
 def evaluate_files(
     datalist: str | Path,
-    section: str,
     findings: str | Path,
-    out: str | Path,
+    section: str = "test",
+    output: str | Path | None = None,
     settings: EvaluationSettings | None = None,
     report: bool = True,
     max_pairs: int = MAX_PAIRS,
 ) -> Evaluation:
-    """Evaluate a findings file on a section of a datalist, and write everything into the folder `out`.
+    """Evaluate a findings file on a section of a datalist; `clnet.evaluate`.
 
     Args:
         datalist: its file, or the folder with it.
-        section: of the datalist.
         findings: the findings file.
-        out: the folder.
+        section: of the datalist.
+        output: the folder to write metrics, errors, curves and the page to; without it nothing is written.
         settings: of the evaluation.
-        report: whether to make the page too.
-        max_pairs: in the viewer of the page.
+        report: whether to write the page ``report.html``.
+        max_pairs: the most pairs in the viewer of the page.
     """
-    out = Path(out)
     data = read_datalist(datalist)
     found = read_findings(findings)
     try:
         evaluation = evaluate(data[section], found, settings)
     except CohortError as error:
         raise CohortError(f"{findings} on section {section!r} of {datalist}: {error}") from error
-    metrics = evaluation.metrics
+    if output is None:
+        return evaluation
+    out, metrics = Path(output), evaluation.metrics
     metrics["data"] = {
         "name": data.name,
         "section": section,

@@ -30,7 +30,7 @@ def metrics_tables(metrics: Mapping[str, Any]) -> str:
         )
     for key, detection in metrics["detection"].items():
         rows = [
-            [UNIT_NAMES[unit], *(_percent(table[f"{rate:g}"]) for rate in RATES)]
+            [UNIT_NAMES[unit], *(percent(table[f"{rate:g}"]) for rate in RATES)]
             for unit in UNITS
             for table in [detection["recall" if unit == "image" else f"recall_per_{unit}"]]
         ]
@@ -44,7 +44,7 @@ def metrics_tables(metrics: Mapping[str, Any]) -> str:
     if subgroups:
         shown = [f"{rate:g}" for rate in RATES if rate in (0.25, 0.5, 1.0, 2.0)]
         rows = [
-            [f"{name}: {label}", str(group["boxes"]), *(_percent(group["recall"][rate]) for rate in shown)]
+            [f"{name}: {label}", str(group["boxes"]), *(percent(group["recall"][rate]) for rate in shown)]
             for name, labels in subgroups.items()
             for label, group in labels.items()
         ]
@@ -68,7 +68,7 @@ def comparison_tables(comparison: Mapping[str, Any]) -> str:
             rows |= {f"links: {measure}": value for measure, value in (found["links"] or {}).items()}
             title = f"{name} − {comparison['reference']}, {_words(key)}"
             table = [
-                [row, _percent(value, signed=True), "" if value["p"] is None else f"{value['p']:.3f}"]
+                [row, percent(value, signed=True), "" if value["p"] is None else f"{value['p']:.3f}"]
                 for row, value in rows.items()
             ]
             parts.append(table_text([title, "difference (95%)", "p"], table))
@@ -103,7 +103,7 @@ def _links_text(links: Mapping[str, Any] | None, settings: Mapping[str, Any]) ->
         [
             f"{_words(key)}, {row_name.replace('_', ' ')}",
             str(row["counts"]["lesions"]),
-            *(_percent(row[measure]) for measure in measures),
+            *(percent(row[measure]) for measure in measures),
         ]
         for key, by_row in links.items()
         for row_name, row in by_row.items()
@@ -112,12 +112,13 @@ def _links_text(links: Mapping[str, Any] | None, settings: Mapping[str, Any]) ->
     return table_text([title, "lesions", "precision", "recall", "F1", "accuracy if both found"], rows)
 
 
-def _percent(entry: Mapping[str, float | None], signed: bool = False) -> str:
-    value, low, high = (entry[key] for key in ("value", "low", "high"))
+def percent(share: Mapping[str, Any], brief: bool = False, signed: bool = False) -> str:
+    """A share in % with its interval; without it if `brief`, or if there is none."""
+    value, low, high = (share[key] for key in ("value", "low", "high"))
     if value is None:
         return "–"
     sign = "+" if signed else ""
-    if low is None or high is None:
+    if brief or low is None:
         return f"{100 * value:{sign}.1f}"
     return f"{100 * value:{sign}.1f} ({100 * low:{sign}.1f} to {100 * high:{sign}.1f})"
 

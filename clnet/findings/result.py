@@ -1,4 +1,4 @@
-"""What came out for one breast: the one source of every report, picture and table."""
+"""The result of one breast: the one source of every report, picture and table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from clnet.findings.types import PairFindings
 
 @dataclass(frozen=True)
 class ViewResult:
-    """A view that was analysed: its file relative to the input, its size, what is unusual about it."""
+    """A view that was analysed: its file relative to the input, its size, and what is unusual about it."""
 
     file: str
     rows: int
@@ -20,16 +20,16 @@ class ViewResult:
 
 @dataclass(frozen=True)
 class BreastResult:
-    """What came out for one breast.
+    """The result of one breast.
 
     Attributes:
         breast_id, laterality: which breast.
-        key: of the files, the model and the settings that the result came from.
-        min_score: see `merge_into_lesions`.
-        views: those that were analysed, by name.
+        key: changes with the files, the model and the settings that the result came from.
+        min_score: the least score of its lesions.
+        views: those that were analysed, by name ("cc", "mlo").
         refused: for each file that could not be read, the reason.
-        warnings: what else a reader should know.
-        findings: in pixels of the files.
+        warnings: what is unusual about the breast; `views` has the warnings about each image.
+        findings: all detections and links, in pixels of the stored images.
     """
 
     breast_id: str
@@ -43,5 +43,5 @@ class BreastResult:
 
     @cached_property
     def lesions(self) -> tuple[Lesion, ...]:
-        """What the reports, the picture and COCO show."""
+        """The lesions of the reports, the picture and COCO, the surest first."""
         return tuple(merge_into_lesions(self.findings, self.min_score))

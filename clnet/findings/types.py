@@ -34,7 +34,8 @@ class FindingsError(ClnetError):
     """Findings that cannot be used; the message names file, pair, view, index and value."""
 
 
-class Detection(NamedTuple):
+@dataclass(frozen=True)
+class Detection:
     """One box in a view.
 
     Attributes:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from clnet.networks.layers import MLP
-from clnet.ops.precision import full_precision
+from clnet.ops.precision import full_precision, without_autocast
 
 PRIOR_LOGIT = -math.log(99)
 """A score begins at 1%, so that the many queries without a lesion do not drown the few with one."""
@@ -44,7 +44,7 @@ class DetectionHead(nn.Module):
         """
         logits = self.classify(embedding).squeeze(-1)
         # In float32 under autocast too: bfloat16 has 8 bits, which is 2 pixels of 1024.
-        with torch.autocast(embedding.device.type, enabled=False):
+        with without_autocast(embedding.device):
             known = inverse_sigmoid(full_precision(reference))
             offset = self.regress(full_precision(embedding))
             boxes = torch.cat([offset[..., : known.shape[-1]] + known, offset[..., known.shape[-1] :]], -1)

@@ -1,4 +1,4 @@
-"""What there is to analyse: the breasts in a folder of DICOM files, in one file, or in a datalist.
+"""What there is to analyse: the breasts in DICOM files, in a datalist, or in two arrays.
 
 A breast is named by a digest, never by its patient: results, logs and pictures carry this name.
 """
@@ -6,35 +6,45 @@ A breast is named by a digest, never by its patient: results, logs and pictures 
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
-from clnet.data.datalist import read_datalist
+import numpy as np
+from numpy.typing import NDArray
+
+from clnet.data.datalist import Datalist, read_datalist
 from clnet.data.header import ImageHeader
-from clnet.data.pair import Pair, View
+from clnet.data.pair import VIEW_NAMES, Pair, View
+from clnet.data.reader import Mammogram, image_of_array
 from clnet.data.study import ChosenPair, LeftOut, choose_pairs, scan
+from clnet.data.views import Laterality
 from clnet.errors import ClnetError
+
+Arrays = tuple[NDArray[Any] | None, NDArray[Any] | None]
 
 
 class InputError(ClnetError):
-    """There is nothing at the place that was named."""
+    """An input that does not exist, or that holds nothing to analyse."""
 
 
 @dataclass(frozen=True)
-class Breast:
-    """One breast to analyse.
+class BreastImages:
+    """The images of one breast to analyse.
 
     Attributes:
-        breast_id: 12 hexadecimal digits, a digest of study and laterality, or of the pair's name in a
-            datalist.
-        pair: its views, without marks. Its ``pair_id`` is the name in a datalist, the breast_id otherwise.
+        breast_id: 12 hexadecimal digits, a digest of study and laterality, of the pair's name in a datalist,
+            or of the pixels of arrays.
+        pair: its views, without lesions. Its ``pair_id`` is the name in a datalist, else the breast_id.
         warnings: what is unusual about the choice of its views.
+        in_memory: the images by view, if they are not to be read from files.
     """
 
     breast_id: str
     pair: Pair
     warnings: tuple[str, ...] = ()
+    in_memory: Mapping[str, Mammogram] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -42,43 +52,90 @@ class Task:
     """All breasts of an input.
 
     Attributes:
-        root: the folder that file names are told relative to.
+        root: the folder that file names are relative to.
         breasts: what to analyse.
         refused: files that cannot be read.
-        left_out: images that are no standard view, or not the best of several, and why.
+        left_out: images that are not a standard view, or not the best of several, and why.
     """
 
     root: Path
-    breasts: Sequence[Breast]
-    refused: Sequence[LeftOut] = field(default=())
-    left_out: Sequence[LeftOut] = field(default=())
+    breasts: Sequence[BreastImages]
+    refused: Sequence[LeftOut] = ()
+    left_out: Sequence[LeftOut] = ()
 
     def name_of(self, file: Path) -> str:
         """A file's name relative to the input."""
         return Path(os.path.relpath(file, self.root)).as_posix()
 
 
-def find_breasts(path: str | Path, secondary_capture: bool = False, workers: int | None = None) -> Task:
+def find_breasts(
+    source: str | Path | Sequence[str | Path] | Datalist,
+    secondary_capture: bool = False,
+    workers: int | None = None,
+) -> Task:
     """Choose what to analyse, by headers alone.
 
     Args:
-        path: a DICOM file, a folder of them with subfolders, a datalist, or a folder with a datalist.json.
+        source: a DICOM file, a folder of them with subfolders, several of these; or a datalist, its file, or
+            a folder with a ``datalist.json``.
         secondary_capture: accept Secondary Capture images, for data sets known to store mammograms so.
         workers: processes to read headers with.
     """
-    path = Path(path)
-    if not path.exists():
-        raise InputError(f"{path}: there is no such file or folder")
-    if path.suffix == ".json" or (path / "datalist.json").is_file():
-        return _task_of_datalist(path)
-    found = scan(path, workers)
+    if isinstance(source, Datalist):
+        return _task_of_datalist(source, Path())
+    paths = [Path(source)] if isinstance(source, (str, Path)) else [Path(path) for path in source]
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"{path}: no such file or folder")
+    folders = [path if path.is_dir() else path.parent for path in paths]
+    if len(paths) == 1 and (paths[0].suffix == ".json" or (paths[0] / "datalist.json").is_file()):
+        return _task_of_datalist(read_datalist(paths[0]), folders[0])
+    found = scan(paths, workers)
     selection = choose_pairs(found.headers, secondary_capture)
-    root = path if path.is_dir() else path.parent
+    root = Path(os.path.commonpath([folder.absolute() for folder in folders])) if folders else Path()
     breasts = [breast_of_study(pair) for pair in selection.pairs]
     return Task(root, breasts, found.refused, selection.left_out)
 
 
-def source_key(breast: Breast) -> str:
+def breast_of_arrays(arrays: Arrays, laterality: str | None) -> BreastImages:
+    """The breast whose CC and MLO are given as arrays [H, W], bright where dense; either may be None."""
+    if laterality not in ("L", "R"):
+        raise InputError(f'laterality is {laterality!r}; arrays need "L" or "R"')
+    images = {
+        name: image_of_array(np.asarray(array), name, name.upper(), cast(Laterality, laterality))
+        for name, array in zip(VIEW_NAMES, arrays, strict=True)
+        if array is not None
+    }
+    if not images:
+        raise InputError("cc and mlo are both None; give at least one array")
+    words = [f"{name} {hashlib.sha256(image.pixels.tobytes()).hexdigest()}" for name, image in images.items()]
+    breast_id = digest(" ".join([laterality, *words]))
+    views = {name: View(Path(name)) for name in images}
+    pair = Pair(breast_id, breast_id, laterality, views.get("cc"), views.get("mlo"))
+    return BreastImages(breast_id, pair, in_memory=images)
+
+
+def breast_of_study(chosen: ChosenPair) -> BreastImages:
+    """The breast whose views were chosen among the images of a study."""
+
+    def view(header: ImageHeader | None) -> View | None:
+        return View(header.file) if header else None
+
+    breast_id = digest(f"{chosen.study_uid} {chosen.laterality}")
+    pair = Pair(breast_id, breast_id, chosen.laterality, view(chosen.cc), view(chosen.mlo))
+    return BreastImages(breast_id, pair, chosen.warnings)
+
+
+def breast_of_pair(pair: Pair) -> BreastImages:
+    """The breast of a pair of a datalist, without its lesions."""
+    breast_id = digest(pair.pair_id)
+    views = {name: View(view.image) for name, view in pair.views.items()}
+    return BreastImages(
+        breast_id, Pair(pair.pair_id, breast_id, pair.laterality, views.get("cc"), views.get("mlo"))
+    )
+
+
+def source_key(breast: BreastImages) -> str:
     """Changes with the files of a breast: their names, sizes and times."""
     facts = []
     for name, view in breast.pair.views.items():
@@ -89,30 +146,8 @@ def source_key(breast: Breast) -> str:
     return json.dumps(facts)
 
 
-def breast_of_study(chosen: ChosenPair) -> Breast:
-    """The breast whose views were chosen among the images of a study."""
-
-    def view(header: ImageHeader | None) -> View | None:
-        return View(header.file) if header else None
-
-    breast_id = digest(f"{chosen.study_uid} {chosen.laterality}")
-    pair = Pair(breast_id, breast_id, chosen.laterality, view(chosen.cc), view(chosen.mlo))
-    return Breast(breast_id, pair, chosen.warnings)
-
-
-def breast_of_pair(pair: Pair) -> Breast:
-    """The breast of a pair of a datalist, its marks left out."""
-    breast_id = digest(pair.pair_id)
-    views = {name: View(view.image) for name, view in pair.views.items()}
-    return Breast(
-        breast_id, Pair(pair.pair_id, breast_id, pair.laterality, views.get("cc"), views.get("mlo"))
-    )
-
-
-def _task_of_datalist(path: Path) -> Task:
-    sections = read_datalist(path).sections.values()
-    breasts = [breast_of_pair(pair) for pairs in sections for pair in pairs]
-    return Task(path if path.is_dir() else path.parent, breasts)
+def _task_of_datalist(datalist: Datalist, root: Path) -> Task:
+    return Task(root, [breast_of_pair(pair) for pairs in datalist.sections.values() for pair in pairs])
 
 
 def digest(text: str) -> str:

@@ -1,113 +1,67 @@
-"""A MONAI bundle as a function: from pairs of image files to findings.
+"""Where models come from: the bundle that is shipped, another bundle, or the folder of a training run.
 
-Network, preprocessing, inferer and post-processing are those of the bundle's own configs, so that what a
-prediction does is what the evaluation measured. `clnet predict` and the apps share this.
+Network, preprocessing, inferer and post-processing are those of the config, so that a prediction does what
+the evaluation measured. `clnet.load`, `clnet predict` and the apps share this.
 """
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from monai.bundle.config_parser import ConfigParser
-from torch import nn
+from monai.bundle.utils import merge_kv
+from monai.transforms.compose import Compose
 
-from clnet.data.reader import Mammogram
+from clnet.distributed import process_device
 from clnet.errors import ClnetError
-from clnet.findings.types import PairFindings
+from clnet.predict.loading import PairLoader
+from clnet.predict.model import BundleModel
 from clnet.predict.model_name import weights_digest
-from clnet.preprocessing.batch import Batch, prepare_batch
 
 CONFIGS = ("configs/train.yaml", "configs/inference.yaml")
 METADATA = "configs/metadata.json"
-CHECKOUT = Path(__file__).parent.parent.parent / "bundle"
+RUN, RUN_WEIGHTS = "run.json", "model.pt"
+RUN_NOTICE = "Research model, not for patients"
+NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.ts", "*.onnx")
 
 
 class BundleError(ClnetError):
-    """A bundle that is not there or cannot be used."""
+    """A bundle or a run that is missing or cannot be used."""
 
 
-@dataclass(frozen=True)
-class PairLoader:
-    """From files to the sample that is collated; apart from the network, so that workers need not hold it.
-
-    Attributes:
-        steps: from `Pair.to_item()` to tensors, in order; the first reads the images.
-        finish: makes the sample.
-    """
-
-    steps: tuple[Callable[[Any], Any], ...]
-    finish: Callable[[Any], Any]
-
-    def __call__(self, item: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Mammogram]]:
-        """The sample of a pair, and its views as they were read."""
-        images: dict[str, Mammogram] = {}
-        for step in self.steps:
-            item = step(item)
-            images |= {name: value for name, value in item.items() if isinstance(value, Mammogram)}
-        return self.finish(item), images
+def bundle_folder() -> Path:
+    """The shipped bundle: inside the installed package, or at the top of the checkout."""
+    package = Path(__file__).parent.parent
+    installed = package / "bundle"
+    return installed if installed.is_dir() else package.parent / "bundle"
 
 
-@dataclass(frozen=True)
-class BundleModel:
-    """What a bundle does to pairs.
-
-    Attributes:
-        name: model, version and a digest of the weights: another network has another name.
-        version: of the bundle.
-        notice: what the bundle says about its use, in one sentence of at most 64 letters.
-        device: where the network is.
-        network, inferer: make raw outputs of a batch.
-        load: makes the sample of a pair.
-        postprocessing: makes findings of raw outputs.
-    """
-
-    name: str
-    version: str
-    notice: str
-    device: torch.device
-    network: nn.Module
-    inferer: Callable[..., Any]
-    load: PairLoader
-    postprocessing: Callable[[Any], Any]
-
-    @torch.inference_mode()
-    def find(self, batch: Batch) -> list[PairFindings]:
-        """The findings of each pair of a collated batch."""
-        inputs, _, positional, named = prepare_batch(batch, self.device)
-        outputs = self.inferer(inputs, self.network, *positional, **named)
-        return self.postprocessing({**batch, "pred": outputs})["findings"]
+def copy_bundle(folder: str | Path) -> None:
+    """Copy the shipped bundle, its configs, models and docs, to a new or empty folder."""
+    folder = Path(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BundleError(f"{folder}: not an empty folder; give a new one with --copy")
+    shutil.copytree(bundle_folder(), folder, ignore=NOT_COPIED, dirs_exist_ok=True)
 
 
-def config_files(folder: Path, last: str) -> list[str]:
-    """The files that make a bundle's config, in order: ``train``, ``model`` where there is one, and `last`.
-
-    ``configs/model.yaml`` is for weights that are not of the network of ``train.yaml``: a variant's file,
-    such as ``paper.yaml``, under that name.
-    """
-    files = [folder / "configs" / f"{name}.yaml" for name in ("train", "model", last)]
-    return [str(file) for file in files if file.name != "model.yaml" or file.is_file()]
-
-
-def open_bundle(folder: str | Path | None = None, device: torch.device | str = "cpu") -> BundleModel:
-    """Read a bundle and put its network on a device.
+def load(source: str | Path | None = None, device: torch.device | str | None = None) -> BundleModel:
+    """Load a model.
 
     Args:
-        folder: the bundle; by default that of the checkout this package is installed from.
-        device: such as "cpu" or "cuda:1".
+        source: the folder of a bundle, or of a training run; by default the bundle that is shipped.
+        device: such as "cpu" or "cuda:1"; by default a GPU, if there is one.
     """
-    folder, device = Path(folder or CHECKOUT), _device(device)
-    for name in (*CONFIGS, METADATA):
-        if not (folder / name).is_file():
-            raise BundleError(
-                f"{folder}: no bundle, {name} is missing; name with --bundle a folder that holds configs/ "
-                "and models/ (a checkout of clnet has one, bundle/)"
-            )
-    metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
-    parser = ConfigParser(ConfigParser.load_config_files(config_files(folder, "inference")))
-    parser["bundle_root"] = str(folder)
+    folder, device = Path(source or bundle_folder()), _device(device or process_device())
+    if (folder / RUN).is_file():
+        parser, notice = _run_config(folder), RUN_NOTICE
+        version = folder.absolute().name
+    else:
+        metadata = _metadata(folder)
+        parser, notice = bundle_config(folder), metadata.get("intended_use", "").partition(".")[0][:64]
+        version = metadata["version"]
     parser["device"] = f"$torch.device('{device}')"
     weights = Path(parser.get_parsed_content("weights"))
     if not weights.is_file():
@@ -115,15 +69,58 @@ def open_bundle(folder: str | Path | None = None, device: torch.device | str = "
     digest = weights_digest(weights)
     preprocessing = parser.get_parsed_content("preprocessing")
     return BundleModel(
-        name=f"{parser.get_parsed_content('variant')} {metadata['version']} {digest}",
-        version=f"{metadata['version']} {digest}",
-        notice=metadata.get("intended_use", "").partition(".")[0][:64],
+        name=f"{parser.get_parsed_content('variant')} {version} {digest}",
+        version=f"{version} {digest}",
+        notice=notice,
         device=device,
         network=parser.get_parsed_content("network").eval(),
         inferer=parser.get_parsed_content("inferer"),
-        load=PairLoader(tuple(preprocessing.transforms), parser.get_parsed_content("finish")),
+        loader=PairLoader(
+            preprocessing.transforms[0].apply_voi,
+            Compose([preprocessing, parser.get_parsed_content("finish")]),
+        ),
         postprocessing=parser.get_parsed_content("postprocessing"),
     )
+
+
+def config_files(folder: Path, last: str) -> list[str]:
+    """The files of a bundle's config, in order: ``train``, ``model`` where there is one, and `last`.
+
+    ``configs/model.yaml`` is for weights of another network than that of ``train.yaml``: the file of a
+    variant, such as ``paper.yaml``, under that name.
+    """
+    files = [folder / "configs" / f"{name}.yaml" for name in ("train", "model", last)]
+    return [str(file) for file in files if file.name != "model.yaml" or file.is_file()]
+
+
+def bundle_config(folder: Path) -> ConfigParser:
+    """The config of a bundle's inference."""
+    parser = ConfigParser(ConfigParser.load_config_files(config_files(folder, "inference")))
+    parser["bundle_root"] = str(folder)
+    return parser
+
+
+def _run_config(folder: Path) -> ConfigParser:
+    """The config of a run's training, as its record has it, with the shipped bundle's inference on top."""
+    record = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    config = record.get("config")
+    if not isinstance(config, Mapping) or not config:
+        raise BundleError(f"{folder / RUN}: no config; give the folder of a training run")
+    parser = ConfigParser(dict(config))
+    inference = ConfigParser.load_config_file(bundle_folder() / "configs" / "inference.yaml")
+    for key, value in inference.items():
+        merge_kv(parser, key, value)
+    parser["weights"] = str(folder / RUN_WEIGHTS)
+    return parser
+
+
+def _metadata(folder: Path) -> dict[str, Any]:
+    for name in (*CONFIGS, METADATA):
+        if not (folder / name).is_file():
+            raise BundleError(
+                f"{folder}: neither a bundle ({name} is missing) nor a training run ({RUN} is missing)"
+            )
+    return json.loads((folder / METADATA).read_text(encoding="utf-8"))
 
 
 def _device(name: torch.device | str) -> torch.device:

@@ -1,6 +1,6 @@
-"""The bundle for one image, as MONAI Label's stock app `monaibundle` runs it by ``configs/inference.json``.
+"""The bundle for one image, as MONAI Label's stock app `monaibundle` runs ``configs/inference.json``.
 
-That app takes one image, hands boxes on without their scores, and knows no links; ``clnet.apps.label`` is for
+That app takes one image, passes boxes on without their scores, and has no links; ``clnet.apps.label`` is for
 pairs. The image's other view counts as missing.
 """
 
@@ -9,57 +9,49 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from monai.bundle.config_parser import ConfigParser
+from monai.transforms.compose import Compose
 from torch import Tensor, nn
 
 from clnet.data.header import read_header
 from clnet.data.image_errors import NotAnImageError
 from clnet.data.pair import Pair, View
 from clnet.findings.lesions import merge_into_lesions
-from clnet.predict.bundle import PairLoader, config_files
+from clnet.predict.bundle import bundle_config
 from clnet.preprocessing.batch import collate_pairs
 from clnet.reports.slicer import slicer_boxes
 
 
-def bundle_parser(bundle_root: str) -> ConfigParser:
-    """The bundle's own configs, which say what network and preprocessing are."""
-    parser = ConfigParser(ConfigParser.load_config_files(config_files(Path(bundle_root), "inference")))
-    parser["bundle_root"] = bundle_root
-    return parser
-
-
 def single_view_network(bundle_root: str) -> nn.Module:
     """The network, without weights: MONAI Label loads them itself."""
-    return bundle_parser(bundle_root).get_parsed_content("network_def")
+    return bundle_config(Path(bundle_root)).get_parsed_content("network_def")
 
 
 class LoadSingleViewd:
-    """Makes a pair of one view of the file at ``image``, and the network's input of that.
+    """Makes a pair of the one view in the file at ``image``, and the network's input from it.
 
     Args:
         bundle_root: the bundle.
     """
 
     def __init__(self, bundle_root: str) -> None:
-        parser = bundle_parser(bundle_root)
-        steps = parser.get_parsed_content("preprocessing").transforms
-        self.load = PairLoader(tuple(steps), parser.get_parsed_content("finish"))
+        parser = bundle_config(Path(bundle_root))
+        self.transform = Compose([parser.get_parsed_content(name) for name in ("preprocessing", "finish")])
 
     def __call__(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """``image`` [2, H, W], and beside it what is needed to find the way back."""
+        """``image`` [2, H, W], and what is needed to map boxes back."""
         header = read_header(data["image"])
         if header.view not in ("CC", "MLO"):
             raise NotAnImageError(f"{header.file}: the view is {header.view}; CC or MLO is expected")
         name = header.view.lower()
         views = {name: View(header.file)}
         pair = Pair("image", "image", header.laterality or "L", views.get("cc"), views.get("mlo"))
-        sample, _ = self.load(pair.to_item())
+        sample = self.transform(pair.to_item())
         batch = collate_pairs([sample])
         return {**data, "image": sample["image"], "batch": batch, "view": name, "spacing": header.spacing_mm}
 
 
 class SingleViewDetector:
-    """Calls the network that MONAI Label has put into it."""
+    """Calls the network that MONAI Label has given it."""
 
     network: nn.Module | None = None
 

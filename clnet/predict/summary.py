@@ -127,7 +127,10 @@ def _to_json(summary: Summary) -> dict[str, Any]:
 
 
 def _by_name(task: Task, items: Sequence[LeftOut]) -> dict[str, str]:
-    return {task.name_of(item.file): item.reason.removeprefix(f"{item.file}: ") for item in items}
+    names = [(task.name_of(item.file), item) for item in items]
+    return {
+        name: item.reason.removeprefix(f"{item.file}: ").removeprefix(f"{name}: ") for name, item in names
+    }
 
 
 def _write_json(content: dict[str, Any], path: Path) -> None:

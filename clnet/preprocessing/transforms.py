@@ -30,7 +30,7 @@ from torch import Tensor
 
 from clnet.boxes import clip_to_image, normalise
 from clnet.data.pair import VIEW_NAMES, check_boxes_inside
-from clnet.data.reader import read_image
+from clnet.data.reader import Mammogram, read_image
 from clnet.errors import ClnetError
 from clnet.preprocessing.placement import Placement
 from clnet.preprocessing.preprocess import preprocess_views
@@ -49,7 +49,7 @@ def check_setting(holds: bool, transform: object, name: str, value: object, expe
 
 
 class LoadPaird(MapTransform):
-    """Read the images of a pair; refuse boxes that do not lie inside them.
+    """Read the images of a pair, unless they are read already; refuse boxes that do not lie inside them.
 
     Args:
         apply_voi: whether the VOI LUT or window of a DICOM file is applied.
@@ -66,7 +66,9 @@ class LoadPaird(MapTransform):
             item[f"{view}_meta"] = None
             if item[view] is None:
                 continue
-            image = read_image(item[view], apply_voi=self.apply_voi)
+            image = item[view]
+            if not isinstance(image, Mammogram):
+                image = read_image(image, apply_voi=self.apply_voi)
             header = image.header
             check_boxes_inside(
                 item[f"{view}_boxes"],

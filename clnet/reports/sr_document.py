@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pydicom
 from highdicom.sr.coding import CodedConcept
 from highdicom.sr.sop import ComprehensiveSR
 from pydicom.dataset import Dataset
@@ -25,7 +24,6 @@ from clnet.data.image_errors import refusing_damage
 from clnet.data.tags import text_of
 from clnet.errors import ClnetError
 from clnet.findings.lesions import Lesion
-from clnet.findings.types import PairFindings
 
 MANUFACTURER = "clnet"
 ALGORITHM = "CL-Net"
@@ -35,13 +33,13 @@ VIEWS: Mapping[str, Code] = {
     "mlo": codes.cid4014.MedioLateralObliqueProjection,
 }
 SIDES: Mapping[str, Code] = {"L": codes.SCT.LeftBreast, "R": codes.SCT.RightBreast}
-# How sure the detector is of a box, and the linker of a link; TID 4005 and 4006, in percent.
+# The score of a box, and of a link; TID 4005 and 4006, in percent.
 CERTAINTY_OF_FINDING = codes.DCM.CertaintyOfFinding
 CERTAINTY_OF_FEATURE = codes.DCM.CertaintyOfFeature
 PERCENT = codes.UCUM.Percent
 
 _NEEDED = ("SOPClassUID", "SOPInstanceUID", "StudyInstanceUID", "SeriesInstanceUID")
-# What a report must hold, if only empty, and what it may hold there.
+# What a report must hold, if only empty, and the form of a valid value.
 _FORMS: Mapping[str, str] = {
     "PatientName": ".*",
     "PatientID": ".*",
@@ -55,26 +53,24 @@ _FORMS: Mapping[str, str] = {
 }
 
 
-class ReportError(ClnetError):
-    """A breast that no structured report can be written of."""
+class ReportSourceError(ClnetError):
+    """An image that a structured report cannot refer to."""
 
 
 @dataclass(frozen=True)
 class BreastReport:
-    """All that is said about a breast.
+    """What the reports of a breast say.
 
     Attributes:
         laterality: "L" or "R".
-        findings: of the breast.
-        lesions: those to report, the surest first; they point at detections of the findings.
-        sources: the header of each view's image, see `read_source`.
+        lesions: those to report, the surest first.
+        sources: the tags of each view that was analysed, see `report_source`.
         version: of the model.
         notice: a sentence on its use.
-        key: whatever tells this report from others; the same key gives the same UIDs.
+        key: identifies the report; the same key gives the same UIDs.
     """
 
     laterality: str
-    findings: PairFindings
     lesions: tuple[Lesion, ...]
     sources: Mapping[str, Dataset]
     version: str
@@ -87,13 +83,18 @@ class BreastReport:
         return UID(f"2.25.{int.from_bytes(hashlib.sha256(words.encode()).digest()[:16], 'big')}")
 
 
-def read_source(file: Path) -> Dataset:
-    """The header of an image, with what reports copy from it; an unusable value there becomes empty."""
-    with refusing_damage(file):
-        source = pydicom.dcmread(file, stop_before_pixels=True)
+def report_source(tags: Dataset, file: str | Path) -> Dataset:
+    """The tags of an image as reports copy them: an invalid value there becomes empty.
+
+    Args:
+        tags: of the image.
+        file: what messages call it.
+    """
+    with refusing_damage(Path(file)):
         for keyword in _NEEDED:
-            if not source.get(keyword):
-                raise ReportError(f"{file}: {keyword} is missing; a report cannot refer to this image")
+            if not tags.get(keyword):
+                raise ReportSourceError(f"{file}: {keyword} is missing; a report cannot refer to this image")
+        source = Dataset(dict(tags.items()))
         for keyword, form in _FORMS.items():
             value = str(source.get(keyword) or "")
             if keyword not in source or not re.fullmatch(form, value):
@@ -138,7 +139,7 @@ def _quiet() -> Iterator[None]:
 
 
 def orientation_of(source: Dataset) -> list[str]:
-    """The directions of rows and columns; [] where the tag says something else, as in CBIS-DDSM."""
+    """The directions of rows and columns; [] where the tag holds something else, as in CBIS-DDSM."""
     directions = text_of(source, "PatientOrientation").split("\\")
     return directions if len(directions) == 2 else []
 

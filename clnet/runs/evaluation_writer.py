@@ -63,5 +63,5 @@ class EvaluationWriter:
         """Evaluate, write, and show the tables."""
         if engine.state.rank == 0:
             datalist, findings = self.dataset_dir / "datalist.json", self.run_dir / FINDINGS_FILE
-            evaluation = evaluate_files(datalist, self.section, findings, self.run_dir, report=self.report)
+            evaluation = evaluate_files(datalist, findings, self.section, self.run_dir, report=self.report)
             logger.info("metrics: %s\n%s", self.run_dir, metrics_tables(evaluation.metrics))

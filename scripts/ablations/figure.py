@@ -1,4 +1,4 @@
-"""The picture at the top of the page: R@0.25 of every row with its interval, its seeds, and the paper's."""
+"""The figures of the evidence: R@0.25 of each row with its interval, its seeds, and the paper's number."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ OURS, PAPER = "#1f4e79", "#b3541e"
 
 
 def draw(tables: Mapping[str, Any], path: Path) -> bool:
-    """Draw the tables that have been run, one below another; tells whether there are any."""
+    """Draw the tables that have rows to compare, one below another; returns whether there are any."""
     shown = {
         name: [row for row in table["rows"] if row["numbers"]]
         for name, table in tables.items()

@@ -1,7 +1,7 @@
-"""The numbers of a table: means over seeds, intervals over patients, differences on the same of both.
+"""The numbers of a table: means over seeds, intervals over patients, differences over the same of both.
 
-The interval says how far other patients would move a number. How far another seed of the training would is
-told beside it, by the single seeds.
+An interval says how far other patients would move a number, not how far another seed of the training would:
+for that there are the single seeds, and `Numbers.seeds_resampled`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ LINK_MEASURES: dict[str, Pick] = {
 
 
 class Numbers:
-    """Computes, and remembers what it has computed: a run may stand in several tables.
+    """Computes each statistic once: a run may appear in several tables.
 
     Args:
         runs: by setting and seed.
@@ -101,6 +101,27 @@ class Numbers:
             for iou in next(iter(both[0].values()))
         }
         return None if None in found.values() else found
+
+    def seeds_resampled(
+        self, table: Table, ours: str, theirs: str, iou: float, rate: str
+    ) -> dict[str, float | None] | None:
+        """The difference in R@t over all seeds of either setting, its interval over patients and seeds.
+
+        Each resample draws seeds beside patients, for each setting by itself: a seed has nothing in common
+        between two settings. None where a setting has no two seeds.
+        """
+        rng = np.random.default_rng(0)
+        means = []
+        for name in (ours, theirs):
+            by_seed = np.array(
+                [found[iou].recall[rate] for found in self.seeds(Row((), name), table.section).values()]
+            )  # [seeds, 1 + resamples]
+            if len(by_seed) < 2:
+                return None
+            drawn = rng.integers(len(by_seed), size=by_seed.T.shape)
+            drawn[0] = np.arange(len(by_seed))  # the sample itself
+            means.append(np.take_along_axis(by_seed.T, drawn, axis=1).mean(axis=1))
+        return interval(means[0] - means[1])
 
 
 def _recalls(at: Mapping[int, Statistics]) -> dict[str, Pick]:

@@ -1,21 +1,21 @@
-"""The tables of the page: the paper's, in its form and with its numbers, and ours."""
+"""The tables of the evidence: the paper's, in its layout and with its numbers, and ours."""
 
 from dataclasses import dataclass
 
 REFERENCE = "clnet"
-"""The row that all others are compared with: train.yaml as it is."""
+"""The row that all others are compared with: `train.yaml`, unchanged."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A setting, how the table names it, and the paper's recall on DDSM in %, where it has any.
+    """A setting, its labels, and the paper's recall on DDSM in % where the paper has it.
 
     Attributes:
         labels: a cell for each of the table's heads.
         setting: a name in `settings.SETTINGS`.
         paper: R@t at the first of `PAPER_RATES`.
         view: count the images of this view alone ("cc" or "mlo").
-        name: what a sentence calls it, where that is not its labels.
+        name: what a sentence calls it, if not by its labels.
     """
 
     labels: tuple[str, ...]
@@ -32,18 +32,18 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows to be read side by side.
+    """Rows to compare with each other.
 
     Attributes:
-        title: of its part of the page.
-        about: what is varied, and what the paper says of it.
-        heads: of the columns that name a row.
-        rows: the table's.
-        section: of the data set; whatever a setting might be chosen by is looked at on "validation".
-        links: whether rows with links have a table of these, too.
-        many_seeds: whether it is worth several.
-        false_positives: whether to tell what the false positives are.
-        contrasts: pairs of settings that are compared beside all with the reference: (ours, theirs).
+        title: the heading of its page.
+        about: what is varied, and what the paper says about it.
+        heads: the heads of the columns that name a row.
+        rows: from top to bottom.
+        section: of the data set; "validation" for anything that a setting might be chosen by.
+        links: whether to add a table of link measures.
+        many_seeds: whether it is run with `--seeds` rather than `--other-seeds`.
+        false_positives: whether to add a table of what the false positives show.
+        contrasts: pairs (ours, theirs) to compare, besides every row with the reference.
     """
 
     title: str
@@ -67,7 +67,7 @@ TABLES: dict[str, Table] = {
         "Components",
         "The paper's Table 3: the View-Interactive Lesion Detector (VILD: inter-attention between the views) "
         "and the Lesion Linker (LL), each with and without the other. Without both it is Deformable DETR, "
-        "which looks at each view by itself.",
+        "which looks at each view alone.",
         ("VILD", "LL"),
         (
             Row(("", ""), "deformable_detr", (73.8, 78.4, 83.7, 88.7, 93.7), name="neither"),
@@ -81,8 +81,8 @@ TABLES: dict[str, Table] = {
     ),
     "match_learning": Table(
         "Strategies for match learning",
-        "The paper's Table 4: what learns which detections are the same lesion. Pair Verification compares "
-        "every two detections, Paired Lesion Query has one query for both views.",
+        "The paper's Table 4: how to learn which detections are the same lesion. Pair Verification compares "
+        "every two detections; Paired Lesion Query has one query for both views.",
         ("method",),
         (
             Row(("VILD, none",), "vild", VILD[:4]),
@@ -96,8 +96,8 @@ TABLES: dict[str, Table] = {
     ),
     "link_cost": Table(
         "Cost function of label assignment",
-        "The paper's Table 5: how similarity and pair score join when lesions are matched with link queries, "
-        "by a weighted product (Mul) or sum (Add), and the weight α of similarity.",
+        "The paper's Table 5: similarity and pair score are combined by a weighted product (Mul) or sum "
+        "(Add) when lesions are assigned to link queries; α is the weight of similarity.",
         ("method", "α"),
         (
             Row(("Add", "0.25"), "add_0.25", (77.7, 82.7, 87.7, 90.4)),
@@ -110,45 +110,49 @@ TABLES: dict[str, Table] = {
     ),
     "linker_layers": Table(
         "Attention layers in the lesion linker",
-        "The table of the paper's appendix; the paper takes 3 layers, train.yaml 1.",
+        "The table in the paper's appendix. The paper uses 3 layers, `train.yaml` 1.",
         ("layers",),
         (
-            Row(("1",), "clnet", (77.1, 81.4, 88.4, 92.4, 94.4)),
-            Row(("2",), "linker_layers_2", (77.1, 82.4, 88.0, 91.4, 93.4)),
-            Row(("3",), "linker_layers_3", CLNET),
-            Row(("4",), "linker_layers_4", (75.1, 80.4, 86.4, 90.7, 93.0)),
-            Row(("5",), "linker_layers_5", (75.1, 80.4, 85.0, 90.0, 92.0)),
+            Row(("1",), "clnet", (77.1, 81.4, 88.4, 92.4, 94.4), name="1 layer"),
+            Row(("2",), "linker_layers_2", (77.1, 82.4, 88.0, 91.4, 93.4), name="2 layers"),
+            Row(("3",), "linker_layers_3", CLNET, name="3 layers"),
+            Row(("4",), "linker_layers_4", (75.1, 80.4, 86.4, 90.7, 93.0), name="4 layers"),
+            Row(("5",), "linker_layers_5", (75.1, 80.4, 85.0, 90.0, 92.0), name="5 layers"),
         ),
     ),
     "temperature": Table(
         "Temperature",
         "Similarities are divided by it in the cross-entropy that teaches the linker where to point. The "
-        "paper has none, which is 1.",
+        "paper mentions none, which amounts to 1.",
         ("temperature",),
-        (Row(("1, the paper to the letter",), "temperature_1"), Row(("0.1",), "clnet")),
+        (Row(("1, as in the paper",), "temperature_1"), Row(("0.1",), "clnet")),
     ),
     "auxiliary_loss": Table(
-        "Loss of the linker's earlier layers",
-        "With 3 linker layers: the loss on each of them, or on the last alone. The paper does not say.",
+        "Auxiliary loss of the linker",
+        "With 3 linker layers: the loss on every layer, or on the last alone. The paper does not say.",
         ("loss on",),
         (
             Row(("every layer",), "linker_layers_3"),
             Row(("the last layer",), "no_auxiliary_3"),
-            Row(("the only layer: CL-Net as it is",), "clnet"),
+            Row(("the only layer: CL-Net, unchanged",), "clnet"),
         ),
         contrasts=(("linker_layers_3", "no_auxiliary_3"),),
     ),
     "encoder_depth": Table(
         "Encoder layers",
-        "Deformable attention over image features before the decoder: 6 in the paper, none in train.yaml.",
+        "Deformable attention over image features before the decoder: 6 in the paper, none in `train.yaml`.",
         ("layers",),
-        (Row(("0",), "clnet"), Row(("1",), "encoder_1"), Row(("2",), "encoder_2")),
+        (
+            Row(("0",), "clnet", name="no layer"),
+            Row(("1",), "encoder_1", name="1 layer"),
+            Row(("2",), "encoder_2", name="2 layers"),
+        ),
     ),
     "single_view": Table(
         "One view as the only input",
-        "Deformable DETR that is trained and tested on the images of one view; the one that is trained on "
-        "the images of both, each by itself (*both, apart*); and CL-Net, which sees both at once. Recall and "
-        "false positives are counted in that view alone.",
+        "Deformable DETR trained and tested on the images of one view; Deformable DETR trained on the images "
+        "of both, one at a time (*both, apart*); and CL-Net, which sees both at once. Recall and false "
+        "positives are counted in that view alone.",
         ("trained on", "counted in"),
         (
             Row(("CC", "CC"), "cc_alone", view="cc", name="CC alone"),
@@ -162,22 +166,22 @@ TABLES: dict[str, Table] = {
     ),
     "box_refinement": Table(
         "Box refinement",
-        "Whether each decoder layer refines the box of the one before, as in all other rows of this page, in "
-        "Paired Lesion Query.",
+        "Whether each decoder layer of Paired Lesion Query refines the box of the layer before it, as in all "
+        "other tables.",
         ("method",),
         (
             Row(("Paired Lesion Query",), "paired_query"),
-            Row(("Paired Lesion Query, each layer for itself",), "paired_query_unrefined"),
+            Row(("Paired Lesion Query, unrefined",), "paired_query_unrefined"),
             Row(("CL-Net",), "clnet"),
         ),
         contrasts=(("paired_query_unrefined", "paired_query"),),
     ),
     "box_positions": Table(
         "Box positions",
-        "Beyond the paper. There, object queries know by their learned positions where they began; boxes "
-        "that are refined end elsewhere. With `--network_def#box_positions True` queries, and what the "
-        "linker reads of them, know where their boxes are. Looked at on the validation section, by which "
-        "settings are chosen.",
+        "Beyond the paper. There, object queries know from their learned positions where they started; "
+        "refined boxes end elsewhere. With box positions, the queries and the linker know where the boxes "
+        "are. "
+        "Measured on the validation section, on which settings are chosen.",
         ("method", "box positions"),
         (
             Row(("VILD", ""), "vild"),
@@ -190,26 +194,26 @@ TABLES: dict[str, Table] = {
         contrasts=(("vild_box_positions", "vild"), ("box_positions", "vild_box_positions")),
     ),
     "linker_settings": Table(
-        "What makes the linker earn its place",
-        "Settings that the paper fixes or does not speak of, looked at on the validation section, by which "
+        "Settings of the linker",
+        "Settings that the paper fixes or does not mention, measured on the validation section, on which "
         "settings are chosen; CL-Net is compared with VILD under the same conditions. The last two rows are "
-        "not trained: they are CL-Net with detections' scores refined by the pair scores, "
-        "`score^(1−w) · pair score^w`, at inference.",
+        "not trained: they are CL-Net with scores refined by pair scores at inference, "
+        "`score^(1−w) · pair score^w`.",
         ("setting",),
         (
-            Row(("CL-Net as it is",), "clnet"),
+            Row(("CL-Net, unchanged",), "clnet"),
             Row(("VILD",), "vild"),
             Row(("temperature 1",), "temperature_1"),
-            Row(("λ_sim 0.5 in place of 0.125",), "similarity_weight_0.5"),
+            Row(("λ_sim 0.5 instead of 0.125",), "similarity_weight_0.5"),
             Row(("λ_sim 1",), "similarity_weight_1"),
-            Row(("linker learns at the full rate, not a quarter",), "linker_factor_1"),
+            Row(("full learning rate of the linker instead of a quarter",), "linker_factor_1"),
             Row(("3 linker layers",), "linker_layers_3"),
-            Row(("40 object queries in place of 20",), "queries_40"),
+            Row(("40 object queries instead of 20",), "queries_40"),
             Row(("VILD, 40 object queries",), "vild_queries_40"),
             Row(("half of the training pairs",), "half_data"),
             Row(("VILD, half of the training pairs",), "vild_half_data"),
-            Row(("pair score refines, w 0.25",), "pair_score_0.25"),
-            Row(("pair score refines, w 0.5",), "pair_score_0.5"),
+            Row(("scores refined by pair scores, w 0.25",), "pair_score_0.25"),
+            Row(("scores refined by pair scores, w 0.5",), "pair_score_0.5"),
         ),
         section="validation",
         contrasts=(

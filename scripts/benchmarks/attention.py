@@ -3,7 +3,7 @@
 from typing import Any
 
 import torch
-from clocks import take_turns, times_as_fast
+from benchmarks.clocks import take_turns, times_as_fast
 from torch import Tensor
 
 from clnet.networks.deformable_attention import Shapes, deformable_attention

@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 import torch
-from clocks import take_turns
+from benchmarks.clocks import take_turns
 
 from clnet.networks import PAPER_SETTINGS, CLNet
 

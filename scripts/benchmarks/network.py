@@ -1,20 +1,16 @@
 """The whole network: against Hugging Face's of the same size and weights; and what a pair costs."""
 
-import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
-from clocks import ROUNDS, take_turns, take_turns_apart, times_as_fast
+from benchmarks.clocks import ROUNDS, take_turns, take_turns_apart, times_as_fast
 from torch import Tensor, nn
+from transformers_weights import deformable_detr, our_names
 
 from clnet.networks import PAPER_SETTINGS, CLNet
 from clnet.runs.allocator import keep_freed_memory
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "networks"))
-from transformers_weights import deformable_detr, our_names
 
 THEIR_SETTINGS = {
     "num_queries": 125,

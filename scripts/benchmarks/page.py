@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from clocks import ROUNDS
+from benchmarks.clocks import ROUNDS
 from matplotlib.figure import Figure
 from page_text import table as table_text
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from clnet.phantom import PhantomSettings, make_phantom
 from clnet.predict.breasts import find_breasts
-from clnet.predict.bundle import open_bundle
-from clnet.predict.folder_run import Analysis, PredictSettings, find_in_breasts
+from clnet.predict.bundle import load
+from clnet.predict.folder_run import Analysis, PredictSettings
 from clnet.predict.loading import BreastDataset
 
 BUNDLE = Path(__file__).parents[2] / "bundle"
@@ -35,15 +35,15 @@ def _measure(folder: Path) -> dict[str, float]:
         config = bundle / "configs" / "train.yaml"
         config.write_text(config.read_text().replace("size: [160, 96]", f"size: [{rows}, {columns}]"))
         make_phantom(folder / name, PhantomSettings(9, rows=image[0], columns=image[1]))
-        model, task = open_bundle(bundle), find_breasts(folder / name / "images")
+        model, task = load(bundle), find_breasts(folder / name / "images")
         analysis = Analysis(model, task, folder / f"out-{name}", settings)
-        data = BreastDataset(task.breasts, model.load)
+        data = BreastDataset(task.breasts, model.loader)
         seconds = np.zeros(3)
         for index in range(len(data)):
             clock = [time.perf_counter()]
             loaded = data[index]
             clock.append(time.perf_counter())
-            ((loaded, findings),) = find_in_breasts(model, [loaded])
+            ((loaded, findings),) = model.find_in_breasts([loaded])
             clock.append(time.perf_counter())
             analysis.write(loaded, findings)
             clock.append(time.perf_counter())

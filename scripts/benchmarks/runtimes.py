@@ -1,6 +1,5 @@
 """The paper's network as ONNX in other runtimes: how far apart, and how fast."""
 
-import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -10,14 +9,12 @@ import numpy as np
 import onnxruntime
 import openvino
 import torch
-from clocks import take_turns
+from benchmarks.clocks import take_turns
+from transformers_weights import randomise
 
 from clnet.networks import PAPER_SETTINGS, CLNet
 from clnet.networks.exported import ExportedNetwork
 from clnet.ops.attention_path import choose_attention
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "networks"))
-from transformers_weights import randomise
 
 ROWS, COLUMNS = 512, 256
 

@@ -18,7 +18,7 @@ from selenium.webdriver.common.by import By
 
 from clnet.phantom.dicom import ImageIdentity, write_dicom
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "evaluation"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 from browser import missing_programs, open_browser  # noqa: F401  for the tests of the page
 
 ROWS, COLUMNS = 2600, 1800

@@ -1,4 +1,4 @@
-"""Run the command line on a data set, and look at what it wrote."""
+"""Run `clnet convert` on a data set and read what it wrote."""
 
 import json
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from clnet.data.datalist import Datalist, read_datalist
 
 @dataclass
 class Conversion:
-    """What a conversion left: the datalist, its pairs by id, the account, and what was printed."""
+    """The result of a conversion: the datalist, the report, and what was printed."""
 
     datalist: Datalist
-    account: dict
+    report: dict
     said: str
 
     @property
@@ -22,17 +22,17 @@ class Conversion:
 
     @property
     def skipped(self):
-        """(item, reason) of what was not used."""
-        return {(entry["item"], entry["reason"]) for entry in self.account["skipped"]}
+        """(item, reason) of everything skipped."""
+        return {(entry["item"], entry["reason"]) for entry in self.report["skipped"]}
 
     @property
     def warnings(self):
         """All of them as one text."""
-        return "\n".join(self.account["warnings"])
+        return "\n".join(self.report["warnings"])
 
     def detail(self, item):
-        """What more is said of an item that was not used."""
-        return next(entry["detail"] for entry in self.account["skipped"] if entry["item"] == item)
+        """The detail of a skipped item."""
+        return next(entry["detail"] for entry in self.report["skipped"] if entry["item"] == item)
 
     def boxes(self, pair_id, view):
         """Those of a view of a pair."""

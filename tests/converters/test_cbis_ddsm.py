@@ -1,4 +1,4 @@
-"""CBIS-DDSM as it stands on disk, with each of its traps; and its real files."""
+"""CBIS-DDSM as it is on disk, with each of its pitfalls; and its real files."""
 
 import csv
 import json
@@ -12,7 +12,7 @@ from dicom_files import mammogram, save
 from miniatures import FIXTURES, REDUCED, SECONDARY_CAPTURE, CbisDdsm, mask_of, write_csv
 
 from clnet.cli.main import main
-from clnet.converters.memory import Memory
+from clnet.converters.file_cache import FileCache
 
 REAL_TABLE = FIXTURES / "mass_case_description_test_set.csv"
 real_table = pytest.mark.skipif(not REAL_TABLE.exists(), reason="the full fixture is not here")
@@ -36,8 +36,8 @@ def test_both_schemas_and_both_layouts_give_the_same_pairs(layout, old, tmp_path
     assert pair.links == {"1": "single_pair"}
     assert pair.attributes["density"] == "3"
     assert pair.attributes["lesions"]["1"]["pathology"] == "BENIGN_WITHOUT_CALLBACK"
-    assert done.account["skipped"] == []
-    assert done.account["sections"]["test"] == {
+    assert done.report["skipped"] == []
+    assert done.report["sections"]["test"] == {
         "pairs": 1,
         "one_view": 0,
         "views": 2,
@@ -72,24 +72,24 @@ def test_a_crop_of_two_values_is_not_taken_for_the_mask(tmp_path, capsys):
     assert done.boxes("P_00001_L", "cc") == [[10, 20, 30, 45]]
 
 
-def test_a_mask_of_another_size_is_stretched_to_the_image_with_a_warning(tmp_path, capsys):
+def test_a_mask_of_another_size_is_rescaled_to_the_image_with_a_warning(tmp_path, capsys):
     data = CbisDdsm(tmp_path / "data")  # images of 96 rows and 72 columns
     data.mass("P_00001", "LEFT", "CC", 1, (10, 20, 30, 45), mask=mask_of((5, 10, 15, 20), 48, 36))
     data.mass("P_00002", "LEFT", "CC", 1, (10, 20, 30, 45), mask=mask_of((5, 10, 15, 20), 48, 72))
     done = convert("cbis-ddsm", data.tables(), tmp_path / "out", capsys)
     assert done.boxes("P_00001_L", "cc") == [[10, 20, 30, 40]]
     assert done.boxes("P_00002_L", "cc") == [[5, 20, 15, 40]]
-    assert "mask of 48 × 36, image of 96 × 72: the box is stretched" in done.warnings
-    assert "mask of 48 × 72, image of 96 × 72, of another shape" in done.warnings
+    assert "mask of 48 × 36, image of 96 × 72: the box is rescaled" in done.warnings
+    assert "mask of 48 × 72, image of 96 × 72, with another aspect ratio" in done.warnings
 
 
-def test_a_mask_of_two_pieces_gives_one_box_and_a_warning(tmp_path, capsys):
+def test_a_mask_with_two_components_gives_one_box_and_a_warning(tmp_path, capsys):
     data = CbisDdsm(tmp_path / "data")
     both = mask_of((10, 20, 20, 30), 96, 72) | mask_of((40, 50, 50, 60), 96, 72)
     data.mass("P_00001", "LEFT", "CC", 1, (10, 20, 50, 60), mask=both)
     done = convert("cbis-ddsm", data.tables(), tmp_path / "out", capsys)
     assert done.boxes("P_00001_L", "cc") == [[10, 20, 50, 60]]
-    assert "the mask has 2 pieces" in done.warnings
+    assert "the mask has 2 components" in done.warnings
 
 
 def test_numbers_link_where_counts_and_descriptors_agree(tmp_path, capsys):
@@ -99,7 +99,7 @@ def test_numbers_link_where_counts_and_descriptors_agree(tmp_path, capsys):
         data.mass("P_00001", "RIGHT", view, 2, (40, 50, 60, 70), **{"mass shape": "ROUND"})
     done = convert("cbis-ddsm", data.tables(), tmp_path / "out", capsys)
     assert done.pairs["P_00001_R"].links == {"1": "annotated", "2": "annotated"}
-    assert done.account["sections"]["all"]["lesions"] == 2
+    assert done.report["sections"]["all"]["lesions"] == 2
 
 
 @pytest.mark.parametrize("problem", ["counts", "descriptors", "numbers"])
@@ -116,7 +116,7 @@ def test_numbers_that_disagree_link_nothing(problem, tmp_path, capsys):
         data.mass("P_00044", "RIGHT", "CC", 3, (40, 50, 60, 70))
     done = convert("cbis-ddsm", data.tables(), tmp_path / "out", capsys)
     assert done.pairs["P_00044_R"].links == {}
-    assert done.account["sections"]["all"]["masses_unlinked"] == 4 + (problem == "counts")
+    assert done.report["sections"]["all"]["masses_unlinked"] == 4 + (problem == "counts")
 
 
 def test_one_mass_in_each_view_is_a_pair_whatever_its_numbers_say(tmp_path, capsys):
@@ -148,9 +148,9 @@ def test_a_patient_in_both_splits_goes_to_test_and_is_named(tmp_path, capsys):
     data.mass("P_00002", "LEFT", "CC", 1, (10, 20, 30, 45), "Test", kind="Calc")
     done = convert("cbis-ddsm", data.tables(), tmp_path / "out", capsys, "--validation", 0)
     assert {pair.pair_id for pair in done.datalist["test"]} == {"P_00001_L", "P_00001_R"}
-    assert "patient P_00001: the data set has it in test and in training" in done.warnings
+    assert "patient P_00001: in test and training in the data set; all images go to test" in done.warnings
     assert "patient P_00002: in training of the mass tables, in test of the calc" in done.warnings
-    assert ("calc_case_description_test_set.csv row 1", "a calcification, not a mass") in done.skipped
+    assert ("calc_case_description_test_set.csv row 1", "not a mass") in done.skipped
 
 
 def test_everything_that_cannot_be_used_is_named_and_the_rest_converts(tmp_path, capsys):
@@ -182,26 +182,26 @@ def test_everything_that_cannot_be_used_is_named_and_the_rest_converts(tmp_path,
         (f"{table} row 5", "mass without a usable mask"),
         (f"{table} row 6", "image not found"),
         (f"{table} row 7", "mass without a usable mask"),
-        ("manifest.csv", "not a table of CBIS-DDSM"),
+        ("manifest.csv", "not a CBIS-DDSM table"),
         ("LICENSE", "not a DICOM image"),
-        ("other.dcm", "image of no mass in the tables"),
+        ("other.dcm", "image without a mass in the tables"),
     } <= done.skipped
     assert "000001.dcm: (7FE0,0010) PixelData has" in done.detail(f"{table} row 5")
     assert str(tmp_path) not in (tmp_path / "out" / "conversion.json").read_text()
-    reasons = Counter(entry["reason"] for entry in done.account["skipped"])
-    assert reasons["image with a mass of unknown place"] == 2
-    assert dict(reasons) == done.account["skipped_by_reason"]
+    reasons = Counter(entry["reason"] for entry in done.report["skipped"])
+    assert reasons["mass at an unknown location"] == 2
+    assert dict(reasons) == done.report["skipped_by_reason"]
     assert f"{reasons['image not found']:>6}  image not found" in done.said
 
 
-def test_a_table_that_stands_twice_adds_nothing(tmp_path, capsys):
+def test_a_copy_of_a_table_adds_nothing(tmp_path, capsys):
     data = CbisDdsm(tmp_path / "data")
     two_views(data)
     source = data.tables()
     (source / "copy.csv").write_bytes(next(source.glob("mass*.csv")).read_bytes())
     done = convert("cbis-ddsm", source, tmp_path / "out", capsys)
     assert len(done.boxes("P_00001_L", "cc")) == 1
-    assert ("mass_case_description_test_set.csv row 1", "row stands twice") in done.skipped
+    assert ("mass_case_description_test_set.csv row 1", "duplicate row") in done.skipped
 
 
 def test_a_second_run_reads_no_image_again_and_gives_the_same_bytes(tmp_path, capsys, monkeypatch):
@@ -211,9 +211,11 @@ def test_a_second_run_reads_no_image_again_and_gives_the_same_bytes(tmp_path, ca
     convert("cbis-ddsm", source, out, capsys)
     before = {file.name: file.read_bytes() for file in out.iterdir()}
     worked_on = []
-    do = Memory._do
+    call = FileCache._call
     monkeypatch.setattr(
-        Memory, "_do", lambda self, work, files, rest: worked_on.extend(files) or do(self, work, files, rest)
+        FileCache,
+        "_call",
+        lambda self, function, files, rest: worked_on.extend(files) or call(self, function, files, rest),
     )
     convert("cbis-ddsm", source, out, capsys)
     assert {file.name: file.read_bytes() for file in out.iterdir()} == before
@@ -228,7 +230,7 @@ def test_a_folder_without_tables_is_an_error_that_says_so(tmp_path, capsys):
     (tmp_path / "data").mkdir()
     words = ["convert", "cbis-ddsm", str(tmp_path / "data"), "--output", str(tmp_path / "out")]
     assert main(words) == 2
-    assert "no table of CBIS-DDSM found" in capsys.readouterr().err
+    assert "no CBIS-DDSM table found" in capsys.readouterr().err
 
 
 def test_tables_that_are_missing_or_broken_are_named(tmp_path, capsys):
@@ -244,17 +246,17 @@ def test_tables_that_are_missing_or_broken_are_named(tmp_path, capsys):
     done = convert("cbis-ddsm", source, tmp_path / "out", capsys)
     assert list(done.pairs) == ["P_00001_L"]
     assert ("broken.csv", "unreadable table") in done.skipped
-    assert ("empty.csv", "not a table of CBIS-DDSM") in done.skipped
+    assert ("empty.csv", "not a CBIS-DDSM table") in done.skipped
 
 
-def test_tables_may_stand_elsewhere(tmp_path, capsys):
+def test_tables_may_be_elsewhere(tmp_path, capsys):
     data = CbisDdsm(tmp_path / "data")
     two_views(data)
     table = next(data.tables().glob("*.csv"))
     elsewhere = table.rename(tmp_path / "mass_case_description_train_set.csv")
     done = convert("cbis-ddsm", data.folder, tmp_path / "out", capsys, "--tables", elsewhere)
     assert [pair.pair_id for pair in done.datalist["test"]] == ["P_00001_L"]  # its paths say Test
-    assert done.account["skipped"] == []
+    assert done.report["skipped"] == []
 
 
 def real_copy(folder, views, factor):
@@ -327,7 +329,7 @@ def test_the_real_breasts_of_p_00173_have_their_three_lesions(factor, tmp_path, 
             assert sorted(map(tuple, getattr(pair, view).boxes.tolist())) == expected
     assert left.links == {"1": "single_pair"}
     assert set(right.links.values()) == {"annotated"}
-    assert done.account["sections"]["all"]["lesions"] == 3
+    assert done.report["sections"]["all"]["lesions"] == 3
     assert "improbable" not in done.warnings  # depths in the films agree with the links
     assert "2 pairs, 4 images: no problems" in done.said
     if factor == 1:
@@ -361,7 +363,7 @@ def test_depths_in_the_real_films_link_what_numbers_do_not_and_abstain_when_unsu
     for view in ("cc", "mlo"):
         seen = getattr(right, view)
         assert tuple(seen.boxes[seen.lesion_ids.index(lesion)]) == boxes[f"R_{view}", "1"]
-    assert done.account["sections"]["all"]["masses_unlinked"] == 2
+    assert done.report["sections"]["all"]["masses_unlinked"] == 2
 
 
 def test_numbers_that_the_depths_contradict_are_kept_with_a_warning(tmp_path, capsys):
@@ -369,8 +371,8 @@ def test_numbers_that_the_depths_contradict_are_kept_with_a_warning(tmp_path, ca
     with_other_numbers(source, {"1": "2", "2": "1"}.get)
     done = convert("cbis-ddsm", source, tmp_path / "out", capsys, "--geometric-links")
     assert set(done.pairs["P_00173_R"].links.values()) == {"annotated"}
-    assert "pair P_00173_R: the data set links mass 1 of CC with mass" in done.warnings
-    assert "make that improbable" in done.warnings
+    assert "pair P_00173_R: the data set links mass 1 in CC to mass" in done.warnings
+    assert "make improbable" in done.warnings
 
 
 @real_table

@@ -7,7 +7,7 @@ from dicom_files import mammogram, ramp, save
 from PIL import Image
 
 from clnet.cli.main import main
-from clnet.converters.check import sample
+from clnet.converters.check import sample_pairs
 from clnet.data.datalist import Datalist
 from clnet.data.pair import Pair, View
 
@@ -62,7 +62,7 @@ def test_a_sound_datalist_has_no_problems_and_a_picture(folder, capsys):
         ),
         (
             lambda d: d["test"][0]["cc"].update(image="1_mlo.dcm"),
-            "1_mlo.dcm stands in training, pair 1, mlo too",
+            "1_mlo.dcm is also in training, pair 1, mlo",
         ),
     ],
 )
@@ -92,5 +92,5 @@ def test_the_sample_shows_each_source_of_links_first(tmp_path):
     pairs = [Pair(f"{i}", f"{i}", "L", cc=View(tmp_path / "x.dcm")) for i in range(5)]
     pairs += [Pair(f"a{i}", f"a{i}", "L", view, view, {"1": "geometric"}) for i in range(3)]
     pairs += [Pair("s", "s", "L", view, view, {"1": "single_pair"})]
-    chosen = sample(Datalist("x", {"training": pairs}), 4)
+    chosen = sample_pairs(Datalist("x", {"training": pairs}), 4)
     assert [pair.pair_id for pair in chosen] == ["a0", "s", "0", "a1"]

@@ -2,28 +2,19 @@
 
 import json
 import math
-import subprocess
-import sys
-from pathlib import Path
 
+import measure_links
 import numpy as np
 import pytest
 
-from clnet.converters.links import (
-    LEAST_CONFIDENCE,
-    BreastExtent,
-    certain_links,
-    geometric_links,
-    link_confidences,
-)
-from clnet.converters.marked import MarkedView, Mass
+from clnet.converters.annotated import Mass
+from clnet.converters.breast_extent import BreastExtent, measure_extent
+from clnet.converters.links import MIN_CONFIDENCE, certain_links, geometric_links, link_confidences
 from clnet.phantom import PhantomSettings, make_phantom
-from clnet.preprocessing.depth import breast_extent
 
-ROOT = Path(__file__).parents[2]
-# 0.1 mm a pixel, the chest wall on the left, the nipple 90 mm from it.
-LEFT = BreastExtent(chest=0, nipple=900, mm=(0.1, 0.1))
-RIGHT = BreastExtent(chest=1000, nipple=100, mm=(0.1, 0.1))
+# 0.1 mm per pixel, the chest wall on the left, the nipple 90 mm from it.
+LEFT = BreastExtent(chest=0, nipple=900, spacing_mm=(0.1, 0.1))
+RIGHT = BreastExtent(chest=1000, nipple=100, spacing_mm=(0.1, 0.1))
 
 
 def mass(depth_mm, size_mm=10.0, extent=LEFT, **descriptors):
@@ -33,12 +24,8 @@ def mass(depth_mm, size_mm=10.0, extent=LEFT, **descriptors):
     return Mass((x - half, 500 - half, x + half, 500 + half), descriptors=descriptors)
 
 
-def view(*masses):
-    return MarkedView(Path("x"), (1000, 1000), "p", "s", "L", "cc", masses)
-
-
 def links(cc, mlo, extents=(LEFT, LEFT), **options):
-    found = geometric_links(view(*cc), view(*mlo), extents, **options)
+    found = geometric_links(cc, mlo, extents, **options)
     return {(link.cc, link.mlo): link.confidence for link in found}
 
 
@@ -75,7 +62,7 @@ def test_the_confidence_is_the_share_of_what_two_masses_could_do():
     (confidence,) = links([mass(40)], [mass(40)]).values()
     assert confidence == pytest.approx(1 / (1 + alone), abs=1e-3)
     other = math.exp(-0.5 * (13.6 / 6.8) ** 2)  # two deviations of depth
-    confidences = link_confidences(view(mass(40)), view(mass(40), mass(53.6)), (LEFT, LEFT))
+    confidences = link_confidences([mass(40)], [mass(40), mass(53.6)], (LEFT, LEFT))
     np.testing.assert_allclose(
         confidences[0], [1 / (1 + other + alone), other / (1 + other + alone)], rtol=1e-6
     )
@@ -85,9 +72,9 @@ def test_less_confidence_asked_for_gives_no_fewer_links():
     generator = np.random.default_rng(0)
     for _ in range(50):
         cc, mlo = ([mass(depth) for depth in generator.uniform(5, 85, 3)] for _ in range(2))
-        strict, lax = links(cc, mlo), links(cc, mlo, least_confidence=0.3)
+        strict, lax = links(cc, mlo), links(cc, mlo, min_confidence=0.3)
         assert set(strict) <= set(lax)
-        assert all(value >= LEAST_CONFIDENCE for value in strict.values())
+        assert all(value >= MIN_CONFIDENCE for value in strict.values())
 
 
 def test_film_without_spacing_is_measured_in_breast_depths():
@@ -113,24 +100,18 @@ def test_the_chest_wall_is_found_in_the_pixels_of_both_breasts(tmp_path):
     for section in datalist.sections.values():
         for pair in section:
             for seen in pair.views.values():
-                extent = breast_extent(seen.image)
+                extent = measure_extent(seen.image)
                 edge = 0 if pair.laterality == "L" else 112
-                assert abs(extent["chest"] - edge) <= 3
-                assert abs(extent["nipple"] - edge) > 40
-                assert extent["mm"] == pytest.approx([210 / 160] * 2, rel=1e-3)
+                assert abs(extent.chest - edge) <= 3
+                assert abs(extent.nipple - edge) > 40
+                assert extent.spacing_mm == pytest.approx([210 / 160] * 2, rel=1e-3)
 
 
 @pytest.mark.slow
-def test_geometric_links_on_the_phantom_are_nearly_all_right():
-    """The script behind the figure in docs/datasets.md, on fewer pairs."""
-    done = subprocess.run(
-        [sys.executable, "scripts/measure_links.py", "--pairs", "120", "--seed", "1"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    results = json.loads(done.stdout.splitlines()[-1])
+def test_geometric_links_on_the_phantom_are_nearly_all_right(capsys):
+    """The script behind the table in docs/datasets.md, on fewer pairs."""
+    measure_links.main(["--pairs", "120", "--seed", "1"])
+    results = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert len(results) == 6
     for result in results.values():
         assert result["geometric"]["breasts"] >= 10

@@ -67,7 +67,7 @@ def test_every_command_of_the_page_runs(checkout, capsys):
     }
     for name in ("cbis-ddsm", "ddsm", "inbreast", "vindr-mammo", "archive"):
         out = checkout / "output" / name
-        written = {"datalist.json", "conversion.json", "check.png", ".conversion-memory.json"}
+        written = {"datalist.json", "conversion.json", "check.png", ".conversion-cache.json"}
         assert {file.name for file in out.iterdir()} == written | ({"images"} if name == "ddsm" else set())
         pairs = [pair for section in read_datalist(out).sections.values() for pair in section]
         linked = next(pair for pair in pairs if pair.links)

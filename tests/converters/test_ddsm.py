@@ -1,4 +1,4 @@
-"""DDSM as it stands on disk, with each of its traps."""
+"""DDSM as it is on disk, with each of its pitfalls."""
 
 from collections import Counter
 
@@ -9,8 +9,8 @@ from miniatures import CALCIFICATION, MASS, Ddsm, chain, overlay, zip_in_place
 from PIL import Image
 from sof3 import encode
 
-from clnet.converters.ddsm import section_of
-from clnet.converters.ddsm_overlay import trace
+from clnet.converters.datasets.ddsm import section_of
+from clnet.converters.datasets.ddsm_overlay import trace
 from clnet.data.reader import read_image
 
 FILMS = ("LEFT_CC", "LEFT_MLO", "RIGHT_CC", "RIGHT_MLO")
@@ -53,7 +53,7 @@ def test_a_case_gives_two_breasts_with_the_boxes_of_its_outlines(data, converted
         "shape": "irregular",
         "subtlety": "3",
     }
-    assert done.account["skipped"] == []
+    assert done.report["skipped"] == []
     assert "no problems" in done.said
 
 
@@ -114,7 +114,7 @@ def test_gzipped_files_are_read_whatever_their_name(data, converted):
     (folder / "B_3024_1.LEFT_CC.LJPEG").rename(folder / "B_3024_1.LEFT_CC.LJPEG.gz")
     done = converted()
     assert done.boxes("B_3024_1_L", "cc") == [list(CC)]
-    assert done.account["skipped"] == []
+    assert done.report["skipped"] == []
 
 
 def test_rows_and_columns_that_a_stream_swaps_follow_the_ics(data, converted):
@@ -142,7 +142,7 @@ def test_the_core_within_a_boundary_does_not_count(data, converted):
     data.case("B_3024_1", {"LEFT_CC": text})
     done = converted()
     assert done.boxes("B_3024_1_L", "cc") == [list(CC)]
-    assert done.account["warnings"] == []
+    assert done.report["warnings"] == []
 
 
 def test_wrong_counts_are_warned_of_and_what_is_there_is_used(data, converted):
@@ -151,14 +151,14 @@ def test_wrong_counts_are_warned_of_and_what_is_there_is_used(data, converted):
     done = converted()
     assert done.boxes("B_3024_1_L", "cc") == [list(CC)]
     assert "1 outlines, but TOTAL_OUTLINES is 4" in done.warnings
-    assert "holds 1 abnormalities, but TOTAL_ABNORMALITIES is 0" in done.warnings
+    assert "has 1 abnormalities, but TOTAL_ABNORMALITIES is 0" in done.warnings
 
 
-def test_an_outline_that_leaves_the_film_is_cut_at_its_edge(data, converted):
+def test_an_outline_that_leaves_the_film_is_clipped_to_it(data, converted):
     data.case("B_3024_1", {"LEFT_CC": mass((30, 50, 45, 66))})  # a film of 60 rows and 40 columns
     done = converted()
     assert done.boxes("B_3024_1_L", "cc") == [[30, 50, 40, 60]]
-    assert "mass 1 cut at the edge of the image" in done.warnings
+    assert "mass 1 is clipped to the image" in done.warnings
 
 
 @pytest.mark.parametrize(
@@ -170,17 +170,20 @@ def test_an_outline_that_leaves_the_film_is_cut_at_its_edge(data, converted):
         (mass(CC).split("BOUNDARY")[0], "it has no BOUNDARY"),
         (mass((90, 90, 99, 99)), "outside the image"),
         (overlay(([], chain(CC))), "no LESION_TYPE"),
-        (mass(CC).replace("TOTAL_ABNORMALITIES 1", "TOTAL_ABNORMALITIES 2"), "1 more that it does not hold"),
+        (
+            mass(CC).replace("TOTAL_ABNORMALITIES 1", "TOTAL_ABNORMALITIES 2"),
+            "1 more abnormalities than it contains",
+        ),
         ("", "no TOTAL_ABNORMALITIES"),
-        ("BOUNDARY\n1 2 3 #", "before the first ABNORMALITY"),
+        ("BOUNDARY\n1 2 3 #", "comes before the first ABNORMALITY"),
     ],
 )
-def test_a_film_whose_mass_has_no_place_is_not_used_as_one_without_masses(text, detail, data, converted):
+def test_a_film_with_an_unlocated_mass_is_not_used_as_one_without_masses(text, detail, data, converted):
     data.case("B_3024_1", {"LEFT_CC": text, "LEFT_MLO": mass(MLO)})
     done = converted()
     assert done.pairs["B_3024_1_L"].cc is None
     assert done.boxes("B_3024_1_L", "mlo") == [list(MLO)]
-    assert ("B_3024_1.LEFT_CC.png", "image with a mass of unknown place") in done.skipped
+    assert ("B_3024_1.LEFT_CC.png", "mass at an unknown location") in done.skipped
     assert detail in done.detail("B_3024_1.LEFT_CC.png")
 
 
@@ -192,11 +195,11 @@ def test_overlays_and_the_ics_may_disagree(data, converted):
     (folder / "B_3025_1.RIGHT_CC.OVERLAY").write_text(mass(CC))
     done = converted()
     assert done.boxes("B_3024_1_L", "cc") == [list(CC)]
-    assert "used, though the .ics file says NON_OVERLAY" in done.warnings
+    assert "used, although the .ics file says NON_OVERLAY" in done.warnings
     assert done.pairs["B_3025_1_L"].cc is None
     assert "says OVERLAY, but there is no such file" in done.detail("B_3025_1.LEFT_CC.png")
     stray = "cases/cancers/cancer_01/case3025/B_3025_1.RIGHT_CC.OVERLAY"
-    assert (stray, "film that is not in its .ics file") in done.skipped
+    assert (stray, "film not listed in its .ics file") in done.skipped
 
 
 def test_damaged_cases_are_named_and_the_rest_converts(data, converted):
@@ -214,14 +217,14 @@ def test_damaged_cases_are_named_and_the_rest_converts(data, converted):
     assert str(data.folder) not in (data.folder.parent / "out" / "conversion.json").read_text()
     place = "cases/cancers/cancer_01"
     assert done.skipped == {
-        (f"{place}/case3030/B-3030-1.ics", "case with a damaged .ics file"),
-        (f"{place}/case3030/B_3030_1.LEFT_CC.LJPEG", "no .ics file of its case"),
+        (f"{place}/case3030/B-3030-1.ics", "damaged .ics file"),
+        (f"{place}/case3030/B_3030_1.LEFT_CC.LJPEG", "case without an .ics file"),
         (f"{place}/case3031/B_3031_1.LEFT_CC.LJPEG", "unreadable image"),
         (f"{place}/case3031/B-3031-1.ics: LEFT_MLO", "image not found"),
         (f"{place}/case3031/B_3031_1.RIGHT_CC.LJPEG", "unreadable image"),
         (
             f"{place}/case3031/TAPE_B_3031_1.COMB.16_PGM",
-            "neither .ics, nor .OVERLAY, nor an image of DDSM",
+            "not a DDSM file",
         ),
     }
 

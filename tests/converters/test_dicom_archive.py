@@ -1,4 +1,4 @@
-"""A DICOM archive of one's own: pairs by headers, boxes from COCO JSON or CSV."""
+"""Your own DICOM archive: pairs from headers, boxes from COCO JSON or CSV."""
 
 import json
 
@@ -90,21 +90,21 @@ def test_lesion_ids_of_a_csv_are_annotated_links(archive, converted):
     assert pair.links == {"2": "annotated"}
 
 
-def test_boxes_without_lesion_ids_are_linked_where_one_stands_in_each_view(archive, converted):
+def test_boxes_without_lesion_ids_are_linked_if_there_is_one_in_each_view(archive, converted):
     pair = only(converted("--boxes", archive.csv(("a/1", CC, ""), ("a/2", MLO, ""))))
     assert pair.links == {"1": "single_pair"}
 
 
-def test_different_ids_say_that_two_masses_are_not_the_same(archive, converted):
+def test_different_ids_mean_different_masses(archive, converted):
     pair = only(converted("--boxes", archive.csv(("a/1", CC, "1"), ("a/2", MLO, "2"))))
     assert pair.links == {}
 
 
-def test_an_id_at_two_boxes_of_an_image_links_nothing(archive, converted):
+def test_an_id_of_two_boxes_in_an_image_links_nothing(archive, converted):
     boxes = archive.csv(("a/1", CC, "1"), ("a/1", (30, 50, 40, 60), "1"), ("a/2", MLO, "1"))
     done = converted("--boxes", boxes)
     assert only(done).links == {}
-    assert "a lesion id stands at two boxes" in done.warnings
+    assert "two boxes have the same lesion id" in done.warnings
 
 
 def test_coco_names_files_and_categories(archive, converted):
@@ -125,7 +125,7 @@ def test_coco_names_files_and_categories(archive, converted):
     assert done.skipped == {
         ("boxes.json annotation 3", "not a mass"),
         ("boxes.json: gone.dcm", "image not found"),
-        ("a/3", "image that is not in the annotations"),
+        ("a/3", "image not in the annotations"),
     }
 
 
@@ -135,13 +135,13 @@ def test_damaged_annotations_are_named_and_their_image_is_not_used(archive, conv
     assert only(done).cc is None
     assert {
         ("boxes.csv row 1", "damaged row"),
-        ("a/1", "image with a mass of unknown place"),
+        ("a/1", "mass at an unknown location"),
         ("boxes.csv: 1.2.3", "image not found"),
         ("boxes.csv row 4", "damaged row"),
     } == done.skipped
 
 
-def test_a_row_without_a_box_says_that_there_is_no_mass(archive, converted):
+def test_a_row_without_a_box_means_that_there_is_no_mass(archive, converted):
     pair = only(converted("--boxes", archive.csv(("a/1", ("", "", "", ""), ""), ("a/2", MLO, ""))))
     assert pair.cc.boxes.tolist() == []
 
@@ -154,10 +154,10 @@ def test_only_standard_views_are_used_and_the_one_with_the_boxes_first(archive, 
     done = converted("--boxes", archive.csv(("a/again", CC, "")))
     assert only(done).cc.image.name == "again"
     assert done.skipped == {
-        ("a/spot", "no standard CC or MLO view"),
-        ("a/ml", "no standard CC or MLO view"),
-        ("a/sc", "no standard CC or MLO view"),
-        ("a/1", "another image of this view"),
+        ("a/spot", "not a standard CC or MLO view"),
+        ("a/ml", "not a standard CC or MLO view"),
+        ("a/sc", "not a standard CC or MLO view"),
+        ("a/1", "another image of this view is used"),
     }
 
 
@@ -209,7 +209,7 @@ def test_a_file_that_is_not_coco_is_an_error(content, archive, tmp_path, capsys)
         (["data", "--output", "out", "--boxes", "nowhere.csv"], "nowhere.csv: cannot be read as a table"),
     ],
 )
-def test_options_that_make_no_sense_are_one_line(words, said, archive, tmp_path, capsys, monkeypatch):
+def test_invalid_options_are_reported_in_one_line(words, said, archive, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["convert", "dicom", *words]) == 2
     error = capsys.readouterr().err
@@ -217,11 +217,11 @@ def test_options_that_make_no_sense_are_one_line(words, said, archive, tmp_path,
     assert error.count("\n") == 1
 
 
-def test_a_datalist_of_somebody_else_is_not_overwritten(archive, tmp_path, capsys):
+def test_a_datalist_that_convert_did_not_write_is_not_overwritten(archive, tmp_path, capsys):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "datalist.json").write_text("{}")
     assert main(["convert", "dicom", str(archive.folder), "--output", str(tmp_path / "mine")]) == 2
-    assert "did not write" in capsys.readouterr().err
+    assert "was not written by `clnet convert`" in capsys.readouterr().err
     assert (tmp_path / "mine" / "datalist.json").read_text() == "{}"
 
 
@@ -229,5 +229,5 @@ def test_a_folder_in_the_archive_may_be_written_to(archive, tmp_path, capsys):
     out = archive.folder / "converted"
     convert("dicom", archive.folder, out, capsys)
     done = convert("dicom", archive.folder, out, capsys)
-    assert done.account["skipped"] == []
+    assert done.report["skipped"] == []
     assert only(done).cc.image.resolve() == (archive.folder / "a" / "1").resolve()

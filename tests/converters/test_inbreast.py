@@ -1,4 +1,4 @@
-"""INbreast as it stands on disk, with each of its traps."""
+"""INbreast as it is on disk, with each of its pitfalls."""
 
 import struct
 import sys
@@ -8,7 +8,7 @@ from conversions import convert
 from miniatures import Inbreast, ring
 
 from clnet.cli.main import main
-from clnet.converters.inbreast import read_outlines
+from clnet.converters.datasets.inbreast import read_outlines
 
 PATIENT, OTHER = "6c613a14b80a8591", "8d0b9620c53c0268"
 CC, MLO = (5, 20, 20, 40), (8, 30, 25, 51)
@@ -58,7 +58,7 @@ def test_two_exams_of_a_patient_are_two_pairs_in_one_section(data, converted):
 
 
 @pytest.mark.parametrize("points", [[], [(10.0, 20.0)], [(10.0, 20.0), (12.0, 22.0)]], ids=len)
-def test_an_image_with_a_mass_of_less_than_three_points_is_not_used(points, data, converted):
+def test_an_image_with_a_mass_of_fewer_than_three_points_is_not_used(points, data, converted):
     data.image("1001", PATIENT, "L", "CC", [("Mass", points), ("Mass", ring(CC))])
     data.image("1002", PATIENT, "L", "MLO", [("Mass", ring(MLO)), ("Calcification", points)])
     data.table()
@@ -66,7 +66,7 @@ def test_an_image_with_a_mass_of_less_than_three_points_is_not_used(points, data
     assert done.pairs[f"{PATIENT}_200802_L"].cc is None
     assert done.boxes(f"{PATIENT}_200802_L", "mlo") == [list(MLO)]
     name = f"AllDICOMs/1001_{PATIENT}_MG_L_CC_ANON.dcm"
-    assert (name, "image with a mass of unknown place") in done.skipped
+    assert (name, "mass at an unknown location") in done.skipped
     assert f"a mass of {len(points)} points" in done.detail(name)
 
 
@@ -90,7 +90,7 @@ def test_damaged_outlines_are_named_and_their_image_is_not_used(content, data, c
     done = converted()
     assert done.pairs[f"{PATIENT}_200802_L"].cc is None
     assert "1001.xml cannot be read" in done.detail(f"AllDICOMs/1001_{PATIENT}_MG_L_CC_ANON.dcm")
-    assert read_outlines(tmp_path / "nowhere.xml").unplaced
+    assert read_outlines(tmp_path / "nowhere.xml").unlocated
 
 
 def test_what_is_missing_or_left_over_is_named(data, converted):
@@ -108,12 +108,12 @@ def test_what_is_missing_or_left_over_is_named(data, converted):
     assert list(done.pairs) == [f"{PATIENT}_200802_L"]
     assert done.skipped == {
         ("INbreast.csv: 1002", "image not found"),
-        ("INbreast.csv row 3", "row of no image"),
-        ("INbreast.csv row 4", "row stands twice"),
+        ("INbreast.csv row 3", "row without an image"),
+        ("INbreast.csv row 4", "duplicate row"),
         (f"AllDICOMs/1003_{OTHER}_MG_R_CC_ANON.dcm", "not a DICOM image"),
-        ("AllXML/9999.xml", "outlines of no image"),
-        ("inbreast.pdf", "neither an image nor outlines of INbreast"),
-        (f"copy/{kept.name}", "another file of the same image"),
+        ("AllXML/9999.xml", "outlines without an image"),
+        ("inbreast.pdf", "not an INbreast file"),
+        (f"copy/{kept.name}", "duplicate image file"),
     }
 
 
@@ -125,7 +125,7 @@ def test_an_image_that_the_table_does_not_have_is_used_with_a_warning(data, conv
     done = converted()
     assert set(done.pairs) == {f"{PATIENT}_L", f"{OTHER}_200802_L"}
     assert "not in the table" in done.warnings
-    assert "the table says R CC; the file's name is followed" in done.warnings
+    assert "R CC in the table; the file name is followed" in done.warnings
 
 
 def biff2(rows):
@@ -167,8 +167,8 @@ def test_the_xls_has_file_names_as_floats_a_blank_after_mass_and_a_trailer(xls, 
     assert pair.attributes["birads"] == "4c"
     # The table marks a mass in the other view too, which nobody outlined.
     assert pair.mlo is None
-    assert "the table says that there is a mass" in done.detail(f"AllDICOMs/1002_{PATIENT}_MG_L_ML_ANON.dcm")
-    assert ("INbreast.xls row 3", "row of no image") in done.skipped
+    assert "the table lists a mass" in done.detail(f"AllDICOMs/1002_{PATIENT}_MG_L_ML_ANON.dcm")
+    assert ("INbreast.xls row 3", "row without an image") in done.skipped
 
 
 def test_without_xlrd_an_xls_is_an_error_that_says_what_to_do(xls, tmp_path, capsys, monkeypatch):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sof3 import encode, film
 
-from clnet.converters.ddsm_ljpeg import PREDICTORS, decode_ljpeg
+from clnet.converters.datasets.ddsm_ljpeg import PREDICTORS, decode_ljpeg
 from clnet.data.image_errors import DamagedImageError, ImageTooLargeError, UnsupportedPixelsError
 
 FILE = Path("B_3024_1.LEFT_CC.LJPEG")
@@ -49,7 +49,7 @@ def test_rows_and_columns_that_the_header_swaps_keep_the_order_of_the_pixels():
 
 
 def test_a_truncated_stream_is_refused():
-    with pytest.raises(DamagedImageError, match=r"LEFT_CC.LJPEG: .*no end \(marker FFD9\)"):
+    with pytest.raises(DamagedImageError, match=r"LEFT_CC.LJPEG: .*no end marker \(FFD9\)"):
         decode_ljpeg(encode(film(20, 20, 12), 12)[:-60], FILE)
 
 

@@ -1,11 +1,11 @@
-"""VinDr-Mammo as it stands on disk, with each of its traps."""
+"""VinDr-Mammo as it is on disk, with each of its pitfalls."""
 
 import pytest
 from conversions import convert
 from miniatures import VindrMammo
 
 from clnet.cli.main import main
-from clnet.converters.vindr_mammo import categories_of
+from clnet.converters.datasets.vindr_mammo import categories_of
 
 CC, MLO = (5.25, 20.5, 20.75, 40.0), (8.0, 30.0, 25.0, 51.5)
 
@@ -45,7 +45,7 @@ def test_several_masses_in_a_view_are_not_linked_without_geometry(data, converte
     data.table()
     done = converted()
     assert done.pairs["s_L"].links == {}
-    assert done.account["sections"]["all"]["masses_unlinked"] == 4
+    assert done.report["sections"]["all"]["masses_unlinked"] == 4
     linked = converted("--geometric-links")
     pair = linked.pairs["s_L"]
     assert pair.links == {"1": "geometric", "2": "geometric"}
@@ -53,12 +53,12 @@ def test_several_masses_in_a_view_are_not_linked_without_geometry(data, converte
     assert all(0.6 <= value <= 1 for value in pair.attributes["link_confidence"].values())
 
 
-def test_boxes_that_pass_the_edge_are_cut_with_a_warning(data, converted):
+def test_boxes_that_leave_the_image_are_clipped_with_a_warning(data, converted):
     data.image("s", "i1", "L", "CC", [(["Mass"], (-3.5, 20, 15, 95))])  # 90 rows and 60 columns
     data.table()
     done = converted()
     assert done.boxes("s_L", "cc") == [[0, 20, 15, 90]]
-    assert "images/s/i1.dicom: mass 1 cut at the edge" in done.warnings
+    assert "images/s/i1.dicom: mass 1 is clipped to the image" in done.warnings
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,11 @@ def test_boxes_that_pass_the_edge_are_cut_with_a_warning(data, converted):
         ({"xmin": ""}, "a mass without a box: xmin ''"),
         ({"ymax": "nan"}, "an empty box"),
         ({"xmax": "1"}, "an empty box"),
-        ({"height": "180"}, "the table says 180 × 60, the image is 90 × 60"),
-        ({"xmin": "70", "xmax": "80"}, "lies outside the image"),
-        ({"finding_categories": "__import__('os').system('x')"}, "a list of names is expected"),
-        ({"finding_categories": "{'Mass': 1}"}, "a list of names is expected"),
-        ({"finding_categories": ""}, "a list of names is expected"),
+        ({"height": "180"}, "180 × 60 in the table, but the image is 90 × 60"),
+        ({"xmin": "70", "xmax": "80"}, "is outside the image"),
+        ({"finding_categories": "__import__('os').system('x')"}, "expected a list of names"),
+        ({"finding_categories": "{'Mass': 1}"}, "expected a list of names"),
+        ({"finding_categories": ""}, "expected a list of names"),
     ],
 )
 def test_an_image_with_a_damaged_row_is_not_used_as_one_without_masses(cells, detail, data, converted):
@@ -81,14 +81,14 @@ def test_an_image_with_a_damaged_row_is_not_used_as_one_without_masses(cells, de
     done = converted()
     assert done.pairs["s_L"].cc is None
     assert done.boxes("s_L", "mlo") == [list(MLO)]
-    assert ("images/s/i1.dicom", "image with a mass of unknown place") in done.skipped
+    assert ("images/s/i1.dicom", "mass at an unknown location") in done.skipped
     assert detail in done.detail("images/s/i1.dicom")
 
 
 def test_categories_are_parsed_as_data_never_run():
     assert categories_of("['Mass', \"Skin Thickening\"]") == ["Mass", "Skin Thickening"]
     for text in ("print(1)", "['Mass'", "[1]", "'Mass'", "[" * 9000):
-        with pytest.raises(ValueError, match="a list of names is expected"):
+        with pytest.raises(ValueError, match="expected a list of names"):
             categories_of(text)
 
 
@@ -110,14 +110,14 @@ def test_breasts_without_a_clean_pair_and_lost_files_are_named(data, converted):
     assert done.skipped == {
         ("finding_annotations.csv row 3", "image not found"),
         ("finding_annotations.csv row 4", "unknown breast, view or split"),
-        ("finding_annotations.csv row 6", "row without an image_id or a study_id"),
-        ("images/s/i1b.dicom", "another image of this view"),
+        ("finding_annotations.csv row 6", "row without image_id or study_id"),
+        ("images/s/i1b.dicom", "another image of this view is used"),
         ("images/s/i4.dicom", "not a DICOM image"),
-        ("images/s/i5.dicom", "image that is not in the table"),
+        ("images/s/i5.dicom", "image not in the table"),
         ("metadata.csv", "not a DICOM image"),
     }
     two = converted
-    with pytest.raises(AssertionError, match="no image can be used"):
+    with pytest.raises(AssertionError, match="no usable image"):
         two("--two-views-only")
 
 

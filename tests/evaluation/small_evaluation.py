@@ -70,5 +70,5 @@ def small_evaluation(folder, images=True, model="a model", **more):
     write_datalist(datalist(folder / "data", images), folder / "data" / "datalist.json")
     write_findings(findings(model), folder / "findings.json")
     settings = EvaluationSettings(resamples=50)
-    evaluate_files(folder / "data", "test", folder / "findings.json", folder / "out", settings, **more)
+    evaluate_files(folder / "data", folder / "findings.json", "test", folder / "out", settings, **more)
     return folder / "out"

@@ -24,7 +24,7 @@ def evaluated(folder, name, datalist=None, settings=QUICK, **findings):
     datalist = datalist or random_datalist(60)
     write_datalist(datalist, folder / "data" / name / "datalist.json")
     write_findings(random_findings(datalist["test"], model=name, **findings), folder / f"{name}.json")
-    evaluate_files(folder / "data" / name, "test", folder / f"{name}.json", folder / name, settings)
+    evaluate_files(folder / "data" / name, folder / f"{name}.json", "test", folder / name, settings)
     return str(folder / name)
 
 
@@ -42,7 +42,7 @@ def test_a_record_comes_back_as_it_was(tmp_path):
     datalist = random_datalist(20)
     write_datalist(datalist, tmp_path / "datalist.json")
     write_findings(random_findings(datalist["test"]), tmp_path / "f.json")
-    made = evaluate_files(tmp_path, "test", tmp_path / "f.json", tmp_path / "out", QUICK).record
+    made = evaluate_files(tmp_path, tmp_path / "f.json", "test", tmp_path / "out", QUICK).record
     read = read_record(tmp_path / "out")
     assert list(read.pair_keys) == list(made.pair_keys)
     for iou in (0.2, 0.5):

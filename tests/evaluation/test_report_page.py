@@ -379,7 +379,7 @@ def test_a_page_with_five_hundred_pairs_of_a_thousand_opens(browser, tmp_path):
     write_datalist(data, tmp_path / "datalist.json")
     write_findings(random_findings(data["test"]), tmp_path / "f.json")
     settings = EvaluationSettings(resamples=10)
-    evaluate_files(tmp_path, "test", tmp_path / "f.json", tmp_path / "out", settings, max_pairs=500)
+    evaluate_files(tmp_path, tmp_path / "f.json", "test", tmp_path / "out", settings, max_pairs=500)
     page = open_page(browser, tmp_path / "out")
     assert one(page, "#position").text.endswith("1 of 500")
     assert one(page, "#viewer-about").text.startswith(
@@ -395,7 +395,7 @@ def test_findings_without_links_or_lesions_make_a_page_too(browser, tmp_path):
     pairs = datalist(tmp_path, images=False)["test"][2:]
     write_datalist(Datalist("two breasts", {"test": pairs}), tmp_path / "datalist.json")
     write_findings(findings(), tmp_path / "f.json")
-    evaluate_files(tmp_path, "test", tmp_path / "f.json", tmp_path / "out", EvaluationSettings(resamples=10))
+    evaluate_files(tmp_path, tmp_path / "f.json", "test", tmp_path / "out", EvaluationSettings(resamples=10))
     page = open_page(browser, tmp_path / "out")
     assert one(page, "#links-table").text == "The findings name no links."
     assert "no recall to draw" in one(page, "#curve").text

@@ -238,11 +238,11 @@ def test_a_breast_that_is_killed_while_written_is_as_if_never_begun(run, tmp_pat
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nowhere", "--output", "out"], "nowhere: there is no such file or folder"),
+        (["nowhere", "--output", "out"], "nowhere: no such file or folder"),
         ([FILMS, "--output", FILMS / "out"], "lies in"),
         (
             [FILMS, "--output", "out", "--bundle", "nowhere"],
-            "nowhere: no bundle, configs/train.yaml is missing",
+            "nowhere: neither a bundle (configs/train.yaml is missing) nor a training run",
         ),
         ([FILMS, "--output", "out", "--device", "abacus"], "device is abacus"),
         ([FILMS, "--output", "out", "--batch-size", "0"], "batch_size is 0; at least 1 is expected"),

@@ -7,6 +7,8 @@ import numpy as np
 import pydicom
 import pytest
 from dicom_files import mammogram, save
+from pydicom.dataelem import RawDataElement
+from pydicom.tag import Tag
 from report_files import (
     assert_same_lesions,
     complaints_of_dsrdump,
@@ -17,10 +19,11 @@ from report_files import (
 )
 
 from clnet.data.image_errors import DamagedImageError
+from clnet.data.reader import read_image
 from clnet.findings.lesions import merge_into_lesions
 from clnet.findings.types import Detections, Link, PairFindings
 from clnet.phantom import PhantomSettings, make_phantom
-from clnet.reports.sr_document import BreastReport, ReportError, read_source, save_report
+from clnet.reports.sr_document import BreastReport, ReportSourceError, report_source, save_report
 from clnet.reports.sr_mammography_cad import mammography_cad_report
 from clnet.reports.sr_measurements import measurement_report
 
@@ -46,16 +49,24 @@ def sources(tmp_path_factory):
     return {"phantom": phantom, "film": {"cc": FILMS / "left_cc.dcm", "mlo": FILMS / "left_mlo.dcm"}}
 
 
+def source_of(file):
+    return report_source(read_image(file).tags, file)
+
+
 def report_of(findings, files, key="1"):
-    headers = {view: read_source(files[view]) for view in findings.views}
+    headers = {view: source_of(files[view]) for view in findings.views}
     lesions = tuple(merge_into_lesions(findings, 0.3))
-    return BreastReport("L", findings, lesions, headers, "1.0 abc", "Not for patients", key)
+    return BreastReport("L", lesions, headers, "1.0 abc", "Not for patients", key)
 
 
 @pytest.fixture(params=[(found, kind) for found in FOUND for kind in ("phantom", "film")], ids=" of ".join)
-def report(request, sources):
-    found, kind = request.param
-    return report_of(FOUND[found], sources[kind])
+def found(request):
+    return request.param
+
+
+@pytest.fixture
+def report(found, sources):
+    return report_of(FOUND[found[0]], sources[found[1]])
 
 
 def written(report, kind, folder):
@@ -67,10 +78,10 @@ def written(report, kind, folder):
 @pytest.mark.parametrize(
     ("kind", "read"), [("measurements", lesions_of_measurements), ("mammography_cad", lesions_of_cad)]
 )
-def test_lesions_boxes_scores_and_links_are_read_back(report, tmp_path, kind, read):
+def test_lesions_boxes_scores_and_links_are_read_back(report, found, tmp_path, kind, read):
     uids = {view: source.SOPInstanceUID for view, source in report.sources.items()}
     lesions = read(written(report, kind, tmp_path))
-    assert_same_lesions(lesions, report.lesions, report.findings, uids, only_linked=kind == "mammography_cad")
+    assert_same_lesions(lesions, report.lesions, FOUND[found[0]], uids, only_linked=kind == "mammography_cad")
 
 
 @needs("dciodvfy", "dicom3tools")
@@ -151,20 +162,18 @@ def test_the_same_key_gives_the_same_uids_and_another_key_others(sources):
 
 
 def test_values_that_no_report_may_hold_are_left_empty(tmp_path):
-    source = read_source(save(tmp_path / "a.dcm", PatientSex="female", StudyDate="yesterday", StudyTime=""))
+    source = source_of(save(tmp_path / "a.dcm", PatientSex="female", StudyDate="yesterday", StudyTime=""))
     assert (source.PatientSex, source.StudyDate, source.StudyTime) == ("", "", "")
     findings = PairFindings("p", CC)
-    report = BreastReport(
-        "L", findings, tuple(merge_into_lesions(findings, 0.3)), {"cc": source}, "1", "", "k"
-    )
+    report = BreastReport("L", tuple(merge_into_lesions(findings, 0.3)), {"cc": source}, "1", "", "k")
     for writer in WRITERS.values():
         assert writer(report).PatientSex is None or writer(report).PatientSex == ""
 
 
 @pytest.mark.parametrize("kind", WRITERS)
 def test_no_warning_of_a_library_quotes_the_patient(tmp_path, recwarn, kind):
-    source = read_source(save(tmp_path / "a.dcm", PatientName="Secret", PatientID="secret" * 20))
-    report = BreastReport("L", PairFindings("p", CC), (), {"cc": source}, "1", "", "k")
+    source = source_of(save(tmp_path / "a.dcm", PatientName="Secret", PatientID="secret" * 20))
+    report = BreastReport("L", (), {"cc": source}, "1", "", "k")
     recwarn.clear()
     assert str(pydicom.dcmread(written(report, kind, tmp_path)).PatientName) == "Secret"
     assert [str(warning.message) for warning in recwarn] == []
@@ -173,11 +182,20 @@ def test_no_warning_of_a_library_quotes_the_patient(tmp_path, recwarn, kind):
 def test_an_image_without_a_uid_cannot_be_reported_on(tmp_path):
     dataset = mammogram()
     del dataset.SeriesInstanceUID
-    with pytest.raises(ReportError, match="SeriesInstanceUID is missing"):
-        read_source(save(tmp_path / "a.dcm", dataset))
+    with pytest.raises(ReportSourceError, match="SeriesInstanceUID is missing"):
+        source_of(save(tmp_path / "a.dcm", dataset))
 
 
-def test_what_is_no_dicom_is_refused(tmp_path):
-    (tmp_path / "a.dcm").write_text("hello")
+def test_tags_that_cannot_be_read_are_refused():
+    tags = mammogram()
+    tags[0x00080018] = RawDataElement(Tag(0x00080018), "US", 3, b"abc", 0, False, True)
     with pytest.raises(DamagedImageError):
-        read_source(tmp_path / "a.dcm")
+        report_source(tags, "a.dcm")
+
+
+def test_a_source_holds_all_tags_of_the_file_but_its_pixels(sources):
+    file = sources["film"]["cc"]
+    expected = pydicom.dcmread(file, stop_before_pixels=True)
+    tags = read_image(file).tags
+    assert tags.keys() == expected.keys()
+    assert all(tags[tag].value == expected[tag].value for tag in sorted(expected.keys()))

@@ -156,7 +156,7 @@ def test_the_time_of_a_training_is_without_the_pause_between_its_starts(tmp_path
 @pytest.mark.slow
 def test_a_tiny_ablation_from_nothing_and_once_more(tmp_path, monkeypatch, capsys):
     table = TABLES["temperature"]
-    for module in ("ablation", "ablations.page"):  # each has the name of its own; the tables stay as they are
+    for module in ("ablation", "ablations.evidence", "ablations.page"):  # each imported the name
         monkeypatch.setattr(f"{module}.TABLES", {"temperature": replace(table, rows=table.rows[1:])})
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.chdir(ROOT)
@@ -173,7 +173,7 @@ def test_a_tiny_ablation_from_nothing_and_once_more(tmp_path, monkeypatch, capsy
     assert "finished  clnet-seed0-1epochs" in said[0]
     assert "kept      clnet-seed0-1epochs" in said[1]
     assert "begun" not in said[1]
-    text = (tmp_path / "docs" / "evidence.md").read_text()
+    text = (tmp_path / "docs" / "evidence" / "temperature.md").read_text()
     assert "| **0.1** |" in text
     run = json.loads((tmp_path / "docs" / "evidence" / "runs" / "clnet-seed0-1epochs.json").read_text())
     assert run["settings"]["max_epochs"] == "1"

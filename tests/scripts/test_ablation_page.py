@@ -2,17 +2,21 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 
+import ablation
+import compare_links
 import numpy as np
 import pytest
 from ablations.data import with_view
+from ablations.evidence import evidence
 from ablations.false_positives import look_at_false_positives
 from ablations.figure import draw
 from ablations.kept import read_runs
 from ablations.numbers import Numbers
 from ablations.outcome import image_views, pack, unpack
-from ablations.page import evidence, page
+from ablations.page import pages
 from ablations.tables import TABLES
 from kept_runs import QUICK, kept_run, outcome_of
 from page_text import percent
@@ -78,10 +82,11 @@ def test_a_row_is_the_mean_over_seeds_and_a_difference_is_over_the_seeds_that_bo
 def test_rows_that_were_not_run_say_so_and_orders_against_the_papers_are_told():
     runs = {("vild", 0): kept_run("vild", 0, skill=3), ("clnet", 0): kept_run("clnet", 0, skill=0.5)}
     content = evidence(Numbers(runs, resamples=100), 12, "./scripts/ablation")
-    text = page(content, has_picture=False)
+    made = pages(content, has_pictures=False)
+    text = made["evidence/components.md"]
     assert re.search(r"^\|  \|  \| not run \|", text, re.MULTILINE)
     assert "The paper has *both: CL-Net* above *VILD* by 2.0; here the difference is -" in text
-    assert "Not run yet." not in text  # CL-Net is in every table
+    assert not any("Not run yet." in page for page in made.values())  # CL-Net is in every table
     assert json.loads(json.dumps(content, allow_nan=False))["runs"][0]["setting"] == "vild"
 
 
@@ -92,32 +97,55 @@ def test_the_page_begins_with_what_its_tables_answer_seed_by_seed():
     vild, clnet = (content["tables"]["components"]["rows"][place]["numbers"]["iou=0.5"] for place in (1, 3))
     ours, theirs = (row["recall"]["0.25"]["by_seed"] for row in (clnet, vild))
     first, second = (f"{100 * (ours[seed] - theirs[seed]):+.1f}" for seed in "01")
-    text = page(content, has_picture=False)
+    text = pages(content, has_pictures=False)["evidence.md"]
     assert re.search(
-        rf"\[Does the linker add to .*\]\(#components\) \| CL-Net − VILD \|.*\| {re.escape(first)}, "
-        rf"{re.escape(second)} \|",
+        rf"\[Does the linker help detection\?\]\(evidence/components.md\) \| CL-Net − VILD \|.*\| "
+        rf"{re.escape(first)}, {re.escape(second)} \|",
         text,
     )
     assert "CL-Net − Deformable DETR" not in text  # which was not run
-    # VILD and CL-Net stand in two of the paper's tables, which have CL-Net above.
-    assert "tell 2 pairs of rows apart; 0 of them stand in its order here" in text
+    # VILD and CL-Net are in two of the paper's tables, which have CL-Net above.
+    assert "tables order 2 pairs of rows; 0 have the same order here" in text
+
+
+def test_seeds_are_resampled_beside_patients():
+    skills = {("vild", 0): 3, ("vild", 1): 2, ("clnet", 0): 0.5, ("clnet", 1): 1, ("clnet", 2): 1.5}
+    runs = {(name, seed): kept_run(name, seed, skill=skill) for (name, seed), skill in skills.items()}
+    numbers, table = Numbers(runs, resamples=400), TABLES["components"]
+    found = numbers.seeds_resampled(table, "clnet", "vild", 0.5, "0.25")
+    recall = {
+        row.setting: numbers.row(table, row)["iou=0.5"]["recall"]["0.25"]
+        for row in table.rows
+        if row.setting in ("clnet", "vild")
+    }
+    assert found["value"] == pytest.approx(recall["clnet"]["value"] - recall["vild"]["value"])
+    patients = numbers.contrast(table, "clnet", "vild")["iou=0.5"]["recall"]["0.25"]
+    assert found["high"] - found["low"] > patients["high"] - patients["low"]
+    del runs["vild", 0]
+    assert Numbers(runs, resamples=10).seeds_resampled(table, "clnet", "vild", 0.5, "0.25") is None
 
 
 def test_each_table_has_the_command_that_makes_it_and_the_time_it_took():
     runs = {("vild", 0): kept_run("vild", 0)}
     runs["vild", 0].content["training_seconds"] = 3594.0  # and two evaluations of 3 seconds
-    text = page(evidence(Numbers(runs, resamples=20), 12, "./scripts/ablation --seeds 2"), False)
+    made = pages(evidence(Numbers(runs, resamples=20), 12, "./scripts/ablation --seeds 2"), False)
     command = "```bash\n./scripts/ablation --seeds 2 --only"
-    assert f"{command} components\n```\n\nRuns: 1, 1.0 hours in all" in text
-    assert f"{command} encoder_depth\n```\n\nNot run yet." in text
-    assert text.count(command) == len(TABLES)
+    assert (
+        f"{command} components\n```\n\ntrains these 1 runs, which took 1.0 hours in all"
+        in made["evidence/components.md"]
+    )
+    assert f"{command} encoder_depth\n```\n\nNot run yet." in made["evidence/encoder_depth.md"]
+    for name in TABLES:
+        assert f"{command} {name}\n```" in made[f"evidence/{name}.md"]
 
 
 def test_a_row_that_is_only_evaluated_has_no_time_of_training():
     runs = {(name, 0): kept_run(name, 0) for name in ("clnet", "pair_score_0.5")}
     for run in runs.values():
         run.content.update(training_seconds=3594.0, training_cpu_seconds=1800.0)
-    text = page(evidence(Numbers(runs, resamples=20), 12, "command"), has_picture=False)
+    made = pages(evidence(Numbers(runs, resamples=20), 12, "command"), has_pictures=False)
+    assert "2 runs, 1 of them trained" in made["evidence.md"]
+    text = made["evidence/machine_time.md"]
     assert "2 runs, 1 of them trained" in text
     assert "CPU time was recorded for 1 trainings: 0.5 hours." in text
     assert "| `pair_score_0.5` | 0 | 0.1 |  |" in text
@@ -161,16 +189,24 @@ def test_the_page_tells_of_false_positives_where_runs_were_looked_at():
     runs = {("clnet", 0): kept_run("clnet", 0), ("vild", 1): kept_run("vild", 1, skill=0.6)}
     look = {"recall": 0.5, "recall_duplicates_counted": 0.25, "on_mimics": 0.125}
     runs["vild", 1].content["sections"]["test"]["false_positives"] = look
-    text = page(evidence(Numbers(runs, 20), 12, "command"), has_picture=False)
-    assert "| VILD, none | 1 | 50.0 | 25.0 | 12.5 |" in text
-    assert text.count("A closer look") == 2  # in the two tables in which VILD stands on the test section
+    made = pages(evidence(Numbers(runs, 20), 12, "command"), has_pictures=False)
+    assert "| VILD, none | 1 | 50.0 | 25.0 | 12.5 |" in made["evidence/match_learning.md"]
+    closer = {name for name, page in made.items() if "A closer look" in page}
+    # The two tables that show VILD on the test section.
+    assert closer == {"evidence/components.md", "evidence/match_learning.md"}
 
 
-def test_the_page_of_evidence_and_the_readme_tell_the_numbers_that_are_kept():
-    content = json.loads((ROOT / "docs" / "evidence.json").read_text(encoding="utf-8"))
-    assert (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8") == page(content, has_picture=True)
+def test_the_evidence_pages_and_the_readme_report_the_numbers_that_are_kept():
+    docs = ROOT / "docs"
+    content = json.loads((docs / "evidence.json").read_text(encoding="utf-8"))
+    made = pages(content, has_pictures=True)
+    for name, text in made.items():
+        assert (docs / name).read_text(encoding="utf-8") == text, name
+    assert {f"evidence/{path.name}" for path in (docs / "evidence").glob("*.md")} == set(made) - {
+        "evidence.md"
+    }
     kept = {(run["setting"], run["seed"]) for run in content["runs"]}
-    assert kept == set(read_runs(ROOT / "docs" / "evidence" / "runs", content["epochs"]))
+    assert kept == set(read_runs(docs / "evidence" / "runs", content["epochs"]))
     links = json.loads((ROOT / "docs" / "evidence" / "links.json").read_text(encoding="utf-8"))
     assert content["links_beside_geometry"] == links
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -186,3 +222,19 @@ def test_runs_of_different_phantoms_are_not_put_side_by_side():
     other.content["data_fingerprint"] = "0ther"
     with pytest.raises(ValueError, match="different phantoms"):
         Numbers({("vild", 0): other, ("clnet", 0): kept_run("clnet", 0)})
+
+
+def test_links_of_the_evidence_pages_lead_somewhere_and_their_commands_are_understood():
+    docs = ROOT / "docs"
+    for page in (docs / "evidence").glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        for target in re.findall(r"\]\(([^)#\s]+)", text):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+        for command in re.findall(r"```bash\n\./scripts/(\w+)(.*)\n```", text):
+            {"ablation": ablation, "compare_links": compare_links}[command[0]].options_of(
+                shlex.split(command[1])
+            )
+    front = (docs / "evidence.md").read_text(encoding="utf-8")
+    assert len(front.split()) < 1500
+    index = (docs / "evidence" / "README.md").read_text(encoding="utf-8")
+    assert all(f"]({name}.md)" in index for name in TABLES)

@@ -4,6 +4,7 @@ import json
 
 import benchmark
 import pytest
+from benchmarks.page import page_of
 from page_commands import ROOT
 
 from clnet.runs.provenance import versions
@@ -24,7 +25,5 @@ def test_a_part_is_measured_and_joins_those_of_this_machine_alone(tmp_path, caps
 
 
 def test_the_page_is_that_of_the_numbers_beside_it():
-    from page import page_of
-
     result = json.loads((ROOT / "docs" / "performance.json").read_text(encoding="utf-8"))
     assert (ROOT / "docs" / "performance.md").read_text(encoding="utf-8") == page_of(result)

@@ -11,7 +11,7 @@ from ablations.geometry import links_table
 from compare_links import Rule, best_rule, compare, link_by_geometry, values
 from random_findings import random_datalist, random_findings
 
-from clnet.converters.links import BreastExtent
+from clnet.converters.breast_extent import BreastExtent
 from clnet.findings.types import Detections, Link, PairFindings
 
 EXTENTS = (BreastExtent(0, 100, (1.0, 1.0)), BreastExtent(0, 100, (1.0, 1.0)))
@@ -88,6 +88,6 @@ def test_a_tiny_phantom_is_made_evaluated_linked_again_and_put_on_the_page(tmp_p
     compare_links.main(words)
     assert "| lesion linker | " in capsys.readouterr().out
     ablation.main(["--page", "--docs", str(docs)])
-    page = (docs / "evidence.md").read_text(encoding="utf-8")
+    page = (docs / "evidence" / "links.md").read_text(encoding="utf-8")
     assert re.search(r"^\| linker − depth ±6.8 mm, as in patients \| ", page, re.MULTILINE)
     assert json.loads((docs / "evidence.json").read_text())["links_beside_geometry"]["resamples"] == 20

@@ -6,8 +6,7 @@ from pathlib import Path
 from monai.deploy.core import Application
 
 from clnet.apps.deploy.operators import FindLesions, SelectPairs, WriteReports
-from clnet.distributed import process_device
-from clnet.predict.bundle import METADATA, open_bundle
+from clnet.predict.bundle import METADATA, load
 from clnet.predict.folder_run import PredictError, PredictSettings, refuse_output_in_input
 
 CONFIG = Path(__file__).parent / "app.yaml"
@@ -36,7 +35,7 @@ class ClnetApp(Application):
         input_path, output_path = Path(paths.input_path), Path(paths.output_path)
         refuse_output_in_input(input_path, output_path)
         settings = self.settings()
-        model = open_bundle(bundle_in(Path(paths.model_path)), settings.device or process_device())
+        model = load(bundle_in(Path(paths.model_path)), settings.device)
         output_path.mkdir(parents=True, exist_ok=True)
         select = SelectPairs(self, input_path, settings, name="select_pairs")
         find = FindLesions(self, model, name="find_lesions")

@@ -9,10 +9,9 @@ from typing import Any
 from monai.deploy.core import ExecutionContext, Fragment, InputContext, Operator, OperatorSpec, OutputContext
 
 from clnet.data.study import LeftOut
-from clnet.predict.breasts import Breast, Task, find_breasts
-from clnet.predict.bundle import BundleModel
-from clnet.predict.folder_run import Analysis, PredictSettings, find_in_breasts
-from clnet.predict.loading import BreastDataset
+from clnet.predict.breasts import BreastImages, Task, find_breasts
+from clnet.predict.folder_run import Analysis, PredictSettings
+from clnet.predict.model import BundleModel
 from clnet.predict.summary import Summary
 
 
@@ -32,7 +31,7 @@ class SelectPairs(Operator):
     def __init__(self, fragment: Fragment, input_path: Path, settings: PredictSettings, name: str) -> None:
         self.input_path = input_path
         self.settings = settings
-        self.batches: list[tuple[Task, list[Breast]]] = []
+        self.batches: list[tuple[Task, list[BreastImages]]] = []
         super().__init__(fragment, name=name)
 
     def setup(self, spec: OperatorSpec) -> None:
@@ -67,16 +66,15 @@ class FindLesions(Operator):
         super().__init__(fragment, name=name)
 
     def setup(self, spec: OperatorSpec) -> None:
-        """Input: (task, breasts). Output: (task, what `find_in_breasts` returns)."""
+        """Input: (task, breasts). Output: (task, loaded breasts with their findings)."""
         spec.input("breasts")
         spec.output("findings")
 
     def compute(self, op_input: InputContext, op_output: OutputContext, context: ExecutionContext) -> None:
         """Analyse a batch."""
         task, breasts = op_input.receive("breasts")
-        dataset = BreastDataset(breasts, self.model.load)
-        loaded = [dataset[index] for index in range(len(dataset))]
-        op_output.emit((task, find_in_breasts(self.model, loaded)), "findings")
+        batches = self.model.analyse(breasts, batch_size=max(len(breasts), 1), workers=0)
+        op_output.emit((task, [item for batch in batches for item in batch]), "findings")
 
 
 class WriteReports(Operator):
@@ -106,7 +104,7 @@ class WriteReports(Operator):
         super().__init__(fragment, name=name)
 
     def setup(self, spec: OperatorSpec) -> None:
-        """Input: (task, what `find_in_breasts` returns)."""
+        """Input: (task, loaded breasts with their findings)."""
         spec.input("findings")
 
     def compute(self, op_input: InputContext, op_output: Any, context: ExecutionContext) -> None:

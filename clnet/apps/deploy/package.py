@@ -31,7 +31,7 @@ from holoscan_cli.packager.parameters import PlatformBuildResults, PlatformParam
 import clnet
 from clnet.errors import ClnetError
 from clnet.files import write_text
-from clnet.predict.bundle import CHECKOUT, open_bundle
+from clnet.predict.bundle import bundle_folder, load
 
 HERE = Path(__file__).parent
 CONFIG, ARTIFACTS = "app.yaml", "artifacts.json"
@@ -49,9 +49,10 @@ class ContextBuilder(PythonAppBuilder):
         return PlatformBuildResults(platform_parameters)
 
 
-def prepare(folder: Path, config: Path = HERE / CONFIG, bundle: Path = CHECKOUT) -> list[str]:
+def prepare(folder: Path, config: Path = HERE / CONFIG, bundle: Path | None = None) -> list[str]:
     """Fill the folder; returns the arguments with which `holoscan` builds the image."""
-    open_bundle(bundle)  # raises an error if something is missing
+    bundle = bundle or bundle_folder()
+    load(bundle)  # raises an error if something is missing
     shutil.rmtree(folder, ignore_errors=True)
     ignore = shutil.ignore_patterns("__pycache__", "*.ts", "*.onnx")
     app = folder / "app"
@@ -100,7 +101,7 @@ def missing_for_docker() -> str | None:
 def main(folder: Path) -> int:
     """Prepare the image, and build it if possible."""
     config = Path(os.environ.get("HOLOSCAN_CONFIG_PATH") or HERE / CONFIG)
-    bundle = Path(os.environ.get("HOLOSCAN_MODEL_PATH") or CHECKOUT)
+    bundle = Path(os.environ.get("HOLOSCAN_MODEL_PATH") or bundle_folder())
     try:
         arguments = prepare(folder.absolute(), config, bundle)
     except ClnetError as error:

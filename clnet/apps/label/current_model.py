@@ -10,9 +10,9 @@ from clnet.distributed import process_device
 from clnet.files import whole_file
 from clnet.findings.types import PairFindings
 from clnet.predict.breasts import source_key
-from clnet.predict.bundle import CHECKOUT, METADATA, BundleError, BundleModel, open_bundle
-from clnet.predict.folder_run import find_in_breasts
-from clnet.predict.loading import BreastDataset, LoadedBreast
+from clnet.predict.bundle import METADATA, BundleError, bundle_folder, load
+from clnet.predict.loading import LoadedBreast
+from clnet.predict.model import BundleModel
 
 WEIGHTS = Path("models/model.pt")
 CACHED_PAIRS = 64
@@ -23,7 +23,7 @@ class CurrentModel:
 
     Args:
         folder: of the current bundle.
-        bundle: where its configs and its first weights come from; the checkout's bundle by default.
+        bundle: where its configs and its first weights come from; the shipped bundle by default.
     """
 
     def __init__(self, folder: Path, bundle: Path | None = None) -> None:
@@ -31,7 +31,7 @@ class CurrentModel:
         self._opened: tuple[str, BundleModel] | None = None
         self._cache: dict[tuple[str, str], tuple[LoadedBreast, PairFindings]] = {}
         self._lock = threading.Lock()
-        copy_bundle(bundle or CHECKOUT, folder)
+        copy_bundle(bundle or bundle_folder(), folder)
 
     @property
     def weights(self) -> Path:
@@ -49,8 +49,7 @@ class CurrentModel:
             model = self._open()
             key = (model.name, source_key(pair.breast))
             if key not in self._cache:
-                loaded = BreastDataset([pair.breast], model.load)[0]
-                ((_, findings),) = find_in_breasts(model, [loaded])
+                ((loaded, findings),) = next(model.analyse([pair.breast], batch_size=1, workers=0))
                 if findings is None:
                     raise RequestError("; ".join(loaded.refused.values()))
                 if len(self._cache) >= CACHED_PAIRS:
@@ -65,7 +64,7 @@ class CurrentModel:
 
     def _open(self) -> BundleModel:
         if self._opened is None or self._opened[0] != self.key:
-            self._opened = self.key, open_bundle(self.folder, process_device())
+            self._opened = self.key, load(self.folder, process_device())
         return self._opened[1]
 
 

@@ -12,21 +12,18 @@ from monailabel.interfaces.tasks.infer_v2 import InferTask, InferType
 
 from clnet.apps.label.catalog import PairCatalog
 from clnet.apps.label.current_model import CurrentModel
-from clnet.apps.label.pairs import ImagePair
 from clnet.apps.label.request_errors import RequestError
 from clnet.apps.label.responses import boxes_of_image, lesions_of, slicer_markups
-from clnet.data.header import image_format
 from clnet.errors import ClnetError
-from clnet.findings.lesions import merge_into_lesions
 from clnet.findings.types import PairFindings
-from clnet.predict.bundle import BundleModel
-from clnet.predict.folder_run import PredictSettings, key_of
-from clnet.reports.sr_document import BreastReport, read_source, save_report
+from clnet.predict.loading import LoadedBreast
+from clnet.predict.model import MIN_SCORE, BundleModel
+from clnet.reports.sr_document import save_report
 from clnet.reports.sr_mammography_cad import mammography_cad_report
 from clnet.reports.sr_measurements import measurement_report
 
 REPORTS = {"measurements": measurement_report, "mammography_cad": mammography_cad_report}
-PARAMS = {"min_score": PredictSettings.min_score, "alone": False, "report": ""}
+PARAMS = {"min_score": MIN_SCORE, "alone": False, "report": ""}
 
 
 class InferPair(InferTask):
@@ -89,7 +86,7 @@ class InferPair(InferTask):
             "markups": markups,
         }
         if params["report"]:
-            return _report(params, pair, model, findings), response
+            return _report(params, model, loaded, findings), response
         file = _temporary_file(".mrk.json")
         file.write_text(json.dumps(markups, indent=1) + "\n", encoding="utf-8")
         return str(file), response
@@ -126,21 +123,13 @@ def _checked(request: Mapping[str, Any]) -> dict[str, Any]:
     return params
 
 
-def _report(params: Mapping[str, Any], pair: ImagePair, model: BundleModel, findings: PairFindings) -> str:
+def _report(
+    params: Mapping[str, Any], model: BundleModel, loaded: LoadedBreast, findings: PairFindings
+) -> str:
     """The DICOM SR of a breast, the same that `clnet predict` writes."""
-    files = {view: pair.breast.pair.views[view].image for view in findings.views}
-    if any(image_format(file) != "DICOM" for file in files.values()):
+    report = model.result(loaded, findings, params["min_score"], str).report()
+    if report is None:
         raise RequestError("no DICOM report: the images are not DICOM")
-    settings = PredictSettings(min_score=params["min_score"])
-    report = BreastReport(
-        laterality=pair.breast.pair.laterality,
-        findings=findings,
-        lesions=tuple(merge_into_lesions(findings, settings.min_score)),
-        sources={view: read_source(file) for view, file in files.items()},
-        version=model.version,
-        notice=model.notice,
-        key=key_of(pair.breast, model, settings),
-    )
     file = _temporary_file(".dcm")
     save_report(REPORTS[params["report"]](report), file)
     return str(file)

@@ -15,7 +15,7 @@ from clnet.data.datalist import read_datalist
 from clnet.data.header import ImageHeader
 from clnet.data.pair import VIEW_NAMES
 from clnet.data.study import ChosenPair, choose_pairs
-from clnet.predict.breasts import Breast, breast_of_pair, breast_of_study, digest
+from clnet.predict.breasts import BreastImages, breast_of_pair, breast_of_study, digest
 
 VIEW_IN_NAME = re.compile(
     r"(?P<study>.+?)[_\-. ](?P<side>L|R|LEFT|RIGHT)[_\-. ]?(?P<view>CC|MLO)$", re.IGNORECASE
@@ -38,7 +38,7 @@ class ImagePair:
 
     pair_id: str
     patient: str
-    breast: Breast
+    breast: BreastImages
     images: Mapping[str, str]
     sizes: Mapping[str, tuple[int, int]]
     warnings: Mapping[str, tuple[str, ...]]
@@ -99,7 +99,9 @@ def find_image_pairs(datastore: StudyFolder, secondary_capture: bool = False) ->
     )
 
 
-def _of_datalist(datastore: StudyFolder, by_file: Mapping[Path, ImageHeader]) -> Iterator[tuple[str, Breast]]:
+def _of_datalist(
+    datastore: StudyFolder, by_file: Mapping[Path, ImageHeader]
+) -> Iterator[tuple[str, BreastImages]]:
     """The pairs of a datalist whose images are in the datastore."""
     for pairs in read_datalist(datastore.folder).sections.values():
         for pair in pairs:
@@ -115,7 +117,7 @@ def _of_datalist(datastore: StudyFolder, by_file: Mapping[Path, ImageHeader]) ->
 
 
 def _image_pair(
-    datastore: StudyFolder, by_file: Mapping[Path, ImageHeader], patient: str, breast: Breast
+    datastore: StudyFolder, by_file: Mapping[Path, ImageHeader], patient: str, breast: BreastImages
 ) -> ImagePair:
     headers = {name: by_file[view.image] for name, view in breast.pair.views.items()}
     pair_id = breast.pair.pair_id

@@ -1,0 +1,1 @@
+"""One reader per data set: from the files as downloaded to annotated views."""

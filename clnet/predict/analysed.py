@@ -1,0 +1,65 @@
+"""A breast that was analysed: its result, and what its picture and its reports are made from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from pydicom.dataset import Dataset
+
+from clnet.data.header import may_show_text
+from clnet.data.pair import VIEW_NAMES
+from clnet.findings.result import BreastResult
+from clnet.predict.loading import PICTURE_ROWS
+from clnet.reports.picture import findings_picture
+from clnet.reports.sr_document import BreastReport, report_source
+
+
+@dataclass(frozen=True)
+class AnalysedBreast(BreastResult):
+    """What `model.predict` yields for each breast.
+
+    Attributes:
+        version, notice: of the model.
+        pictures: [h, w] of each view, reduced to at most 640 rows.
+        tags: of each view that is a DICOM file, without pixels.
+    """
+
+    version: str = ""
+    notice: str = ""
+    pictures: Mapping[str, NDArray[np.float32]] = field(default_factory=dict, repr=False)
+    tags: Mapping[str, Dataset] = field(default_factory=dict, repr=False)
+
+    @property
+    def shows_text(self) -> bool:
+        """Whether the pixels may name the patient: BurnedInAnnotation is YES."""
+        return any(may_show_text(view.warnings) for view in self.views.values())
+
+    def draw(self, height: int = PICTURE_ROWS) -> Image.Image:
+        """Both views side by side with boxes, scores and links; lesions are numbered as in the reports.
+
+        Args:
+            height: of the views in pixels of the picture.
+        """
+        alone = f", {next(iter(self.views)).upper()} alone" if len(self.views) == 1 else ""
+        return findings_picture(
+            {name: self.pictures.get(name) for name in VIEW_NAMES},
+            self.lesions,
+            f"{self.breast_id} {self.laterality}{alone}   {self.notice}",
+            height=height,
+            stored_rows={name: view.rows for name, view in self.views.items()},
+        )
+
+    def report(self) -> BreastReport | None:
+        """What the structured reports are written from; None unless all images are DICOM."""
+        if self.tags.keys() != self.views.keys():
+            return None
+        return BreastReport(
+            laterality=self.laterality,
+            lesions=self.lesions,
+            sources={name: report_source(tags, self.views[name].file) for name, tags in self.tags.items()},
+            version=self.version,
+            notice=self.notice,
+            key=self.key,
+        )
