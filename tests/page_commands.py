@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import in_process
+
 ROOT = Path(__file__).parent.parent
 PROCESSES = "2"  # in place of as many as a page names
 
@@ -37,17 +39,21 @@ def made_small(words, **options):
 
 
 def run_command(command, folder, timeout=300):
-    """Run in a folder, with one thread and no tracking server of the developer's."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MLFLOW_TRACKING_URI": ""}
-    done = subprocess.run(
-        [str(word) for word in command],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=timeout,
-    )
+    """Run in a folder: several processes as such, one as part of this process."""
+    python, dash_m, module, *words = command
+    assert (python, dash_m) == (sys.executable, "-m"), command
+    if module != "torch.distributed.run":
+        done = in_process.run_module(module, *words, folder=folder)
+    else:
+        done = subprocess.run(
+            [str(word) for word in command],
+            cwd=folder,
+            env={**os.environ, **in_process.SETTINGS},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout,
+        )
     assert done.returncode == 0, (
         f"{shlex.join(map(str, command))}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     )

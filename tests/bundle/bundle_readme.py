@@ -1,38 +1,27 @@
 """The bundle's README as data: its commands and its tables of options."""
 
 import re
-import shlex
-import subprocess
-import sys
 
-from bundle_runs import ROOT, environment
+import in_process
+from bundle_runs import ROOT
+from page_commands import commands_of
 
 README = ROOT / "bundle" / "docs" / "README.md"
 
 
 def readme_commands():
     """The words of every command in the README."""
-    blocks = re.findall(r"```bash\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    lines = "".join(blocks).replace("\\\n", " ").splitlines()
-    return [shlex.split(line) for line in lines]
+    return list(commands_of("bundle/docs/README.md"))
 
 
 def readme_options():
     """What the README's tables give as default of each option, by key; backticks mark a literal."""
     rows = re.findall(r"^\| `--([^`]+)` \| (.*?) \|", README.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(rows) == len(dict(rows)), "an option stands twice in the README"
+    assert len(rows) == len(dict(rows)), "an option appears twice in the README"
     return dict(rows)
 
 
 def run_from_readme(name, *more):
     """Run the one MONAI command of that name as the README has it, with words of our own after it."""
     [words] = [words for words in readme_commands() if words[:4] == ["python", "-m", "monai.bundle", name]]
-    return subprocess.run(
-        [sys.executable, *words[1:], *map(str, more)],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    return in_process.run_module(*words[2:], *more, folder=ROOT)

@@ -1,21 +1,25 @@
-"""Bundle runs in processes of their own, as a person starts them, with a tiny network on a tiny phantom."""
+"""Bundle runs as a person starts them, with a tiny network on a tiny phantom."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import in_process
+
 ROOT = Path(__file__).parent.parent.parent
-TINY = {
+TINY_TRAINING = {
     "phantom_pairs": "8",
     "size": "[64, 48]",
     "batch_size": "2",
     "val_interval": "1",
     "warmup_iterations": "2",
-    "network_def#width": "32",
-    "network_def#object_queries": "8",
-    "network_def#decoder_layers": "2",
-    "network_def#link_queries": "4",
+}
+TINY = {
+    **TINY_TRAINING,
+    "width": "32",
+    "network_def#detector#object_queries": "8",
+    "network_def#detector#layers": "2",
 }
 
 
@@ -24,24 +28,36 @@ def configs(*names):
     return str([f"bundle/configs/{name}.yaml" for name in ("train", *names)])
 
 
-def command(run_id, *names, processes=1, **overrides):
-    """The command line of a run."""
-    start = [sys.executable, "-m"]
-    if processes > 1:
-        start += ["torch.distributed.run", "--standalone", "--nproc_per_node", str(processes), "-m"]
-    words = [*start, "monai.bundle", "run", run_id, "--config_file", configs(*names)]
+def words_of(run_id, *names, **overrides):
+    """What follows `python -m monai.bundle`."""
+    words = ["run", run_id, "--config_file", configs(*names)]
     for key, value in {**TINY, **overrides}.items():
         words += [f"--{key}", str(value)]
     return words
 
 
+def command(run_id, *names, processes=1, **overrides):
+    """The command line of a run in one or more processes of its own."""
+    start = [sys.executable, "-m"]
+    if processes > 1:
+        start += ["torch.distributed.run", "--standalone", "--nproc_per_node", str(processes), "-m"]
+    return [*start, "monai.bundle", *words_of(run_id, *names, **overrides)]
+
+
 def environment():
-    """One thread, so that runs can be compared to the bit, and no tracking server of the developer's."""
-    return {**os.environ, "OMP_NUM_THREADS": "1", "MLFLOW_TRACKING_URI": ""}
+    """That of a process of its own."""
+    return {**os.environ, **in_process.SETTINGS}
 
 
-def run(run_id, *names, processes=1, check=True, **overrides):
-    """Run and wait; the outcome as of `subprocess.run`."""
+def run(run_id, *names, check=True, **overrides):
+    """Run in this process; the outcome as of `subprocess.run`."""
+    done = in_process.run_module("monai.bundle", *words_of(run_id, *names, **overrides), folder=ROOT)
+    assert done.returncode == 0 or not check, done.stderr[-4000:]
+    return done
+
+
+def run_outside(run_id, *names, processes=1, check=True, **overrides):
+    """Run in one or more processes of its own, and wait."""
     done = subprocess.run(
         command(run_id, *names, processes=processes, **overrides),
         cwd=ROOT,

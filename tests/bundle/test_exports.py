@@ -10,12 +10,11 @@ import pytest
 import torch
 from bundle_readme import run_from_readme
 from bundle_runs import ROOT, environment
-from monai.bundle import ConfigParser, onnx_export
+from monai.bundle import onnx_export
+from network_configs import build
 
-from clnet.networks import CLNet, PairedLesionQuery
 from clnet.networks.exported import ExportedNetwork
 
-TRAIN = ROOT / "bundle" / "configs" / "train.yaml"
 OUTPUTS = ["pred", "links", "link_scores"]
 TOLERANCE = 1e-4
 BATCHES = [1, 2, 5]
@@ -67,9 +66,7 @@ def images(batch, rows, columns):
 def network():
     """The network of train.yaml."""
     torch.manual_seed(0)
-    return with_weights_that_matter(
-        ConfigParser(ConfigParser.load_config_file(TRAIN)).get_parsed_content("network_def")
-    )
+    return with_weights_that_matter(build())
 
 
 @pytest.fixture(scope="module")
@@ -161,23 +158,17 @@ def test_the_torchscript_file_carries_metadata_and_configs(torchscript):
     assert "exported_network" in json.loads(files["inference.json"])
 
 
-@pytest.mark.parametrize(
-    "variant",
-    [
-        CLNet(match_learning="pair_verification", width=32, object_queries=6, decoder_layers=2),
-        CLNet(match_learning="none", width=32, object_queries=6, decoder_layers=2, inter_attention=False),
-        PairedLesionQuery(width=32, paired_queries=6, decoder_layers=2),
-    ],
-    ids=["pair_verification", "deformable_detr", "paired_query"],
-)
+@pytest.mark.parametrize("name", ["pair_verification", "deformable_detr", "paired_query"])
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
-def test_every_variant_can_be_traced(variant):
+def test_every_variant_can_be_traced(name):
+    queries = "paired_queries" if name == "paired_query" else "object_queries"
+    variant = build(name, width=32, detector__layers=2, **{f"detector__{queries}": 6})
     exported = ExportedNetwork(with_weights_that_matter(variant)).eval()
     traced = torch.jit.trace(exported, torch.rand(1, 2, 64, 48))
     image, present = images(3, 64, 48)
     expected, found = exported(image), traced(image)
     torch.testing.assert_close(found, expected, atol=TOLERANCE, rtol=0)
-    links_are_expected = isinstance(variant, PairedLesionQuery) or variant.verification is not None
+    links_are_expected = name != "deformable_detr"
     assert isinstance(found, tuple) == links_are_expected
     pred = found[0] if links_are_expected else found
     boxes = variant(image, present)["boxes"][-1]
@@ -188,14 +179,15 @@ def test_every_variant_can_be_traced(variant):
 def test_a_variant_without_links_becomes_onnx_with_one_output(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     small = {
-        "network_def#width": 32,
-        "network_def#decoder_layers": 1,
-        "network_def#match_learning": "none",
-        "network_def#box_refinement": False,  # the case that decides on the exporter, see to_onnx.yaml
+        "width": 32,
+        "network_def#detector#layers": 1,
+        "network_def#matcher": {"_target_": "clnet.networks.NoMatcher"},
+        "network_def#detector#box_refinement": False,  # decides on the exporter, see to_onnx.yaml
     }
-    parser = ConfigParser(ConfigParser.load_config_file(TRAIN))
-    parser.update(small)
-    torch.save(parser.get_parsed_content("network_def").state_dict(), tmp_path / "model.pt")
+    torch.save(
+        build("vild", width=32, detector__layers=1, detector__box_refinement=False).state_dict(),
+        tmp_path / "model.pt",
+    )
     onnx_export(
         args_file="bundle/configs/to_onnx.yaml",
         ckpt_file=str(tmp_path / "model.pt"),
@@ -210,12 +202,7 @@ def test_a_variant_without_links_becomes_onnx_with_one_output(tmp_path, monkeypa
 
 
 def test_a_checkpoint_of_the_network_is_a_checkpoint_of_what_is_exported(network):
-    other = ExportedNetwork(CLNet(**settings_of_train()))
+    other = ExportedNetwork(build())
     other.load_state_dict(network.state_dict())
     image, _ = images(2, 160, 96)
     torch.testing.assert_close(other.eval()(image), ExportedNetwork(network).eval()(image))
-
-
-def settings_of_train():
-    settings = ConfigParser.load_config_file(TRAIN)["network_def"]
-    return {name: value for name, value in settings.items() if name != "_target_"}

@@ -1,7 +1,7 @@
 """What goes wrong in a bundle run is said in one sentence."""
 
 import pytest
-from bundle_runs import run
+from bundle_runs import run, run_outside
 
 from clnet.runs.command_line import ConfigError, check_command_line, run_config
 
@@ -9,7 +9,9 @@ TRAIN = ["run", "training", "--config_file", "bundle/configs/train.yaml"]
 
 
 def test_known_keys_pass(monkeypatch):
-    check_command_line([*TRAIN, "--max_epochs", "3", "--network_def#width=32", "--tracking", "mlflow"])
+    check_command_line(
+        [*TRAIN, "--max_epochs", "3", "--network_def#detector#layers=2", "--tracking", "mlflow"]
+    )
 
 
 def test_a_process_without_a_command_line_has_nothing_to_check():
@@ -21,8 +23,11 @@ def test_a_process_without_a_command_line_has_nothing_to_check():
     ("word", "message"),
     [
         ("--max_epoch", "--max_epoch: nothing is called max_epoch in the config; did you mean max_epochs?"),
-        ("--network_def#objectqueries", "did you mean network_def#object_queries?"),
-        ("--network_def::widht=64", "did you mean network_def#width?"),
+        (
+            "--network_def#detector#objectqueries",
+            "did you mean network_def#detector#object_queries?",
+        ),
+        ("--network_def::detector::layres=2", "did you mean network_def#detector#layers?"),
         ("--zzz", "there are imports, bundle_root, output_dir"),
     ],
 )
@@ -33,7 +38,7 @@ def test_a_misspelt_key_is_refused_with_what_was_meant(word, message):
 
 @pytest.mark.parametrize("word", ["false", "true", "no", "0"])
 def test_a_switch_is_python_s_true_or_false_since_monai_takes_false_for_a_text_that_counts_as_true(word):
-    key = "loss#loss#link#auxiliary"
+    key = "network_def#matcher#loss#auxiliary"
     with pytest.raises(ConfigError, match=f"--{key}: '{word}' is neither True nor False"):
         check_command_line([*TRAIN, f"--{key}", word])
     assert run_config([*TRAIN, "--run_name", "false"])["run_name"] == "false"
@@ -55,22 +60,24 @@ def test_values_are_read_as_monai_reads_them():
 
 
 def test_the_config_of_a_command_line_has_its_overrides():
-    config = run_config([*TRAIN, "--network_def#width=32", "--max_epochs", "3"])
-    assert (config["network_def"]["width"], config["max_epochs"]) == (32, 3)
-    assert config["network_def"]["heads"] == 4
+    config = run_config([*TRAIN, "--network_def#detector#layers=2", "--max_epochs", "3"])
+    detector = config["network_def"]["detector"]
+    assert (detector["layers"], config["max_epochs"]) == (2, 3)
+    assert detector["box_refinement"] is True
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("overrides", "message"),
+    ("start", "overrides", "message"),
     [
-        ({"dataset_dir": "/nowhere"}, "clnet: dataset_dir: /nowhere has no datalist.json"),
-        ({"max_epoch": "3"}, "clnet: --max_epoch: nothing is called max_epoch"),
-        ({"network_def#width": "33"}, "clnet: "),
+        (run, {"dataset_dir": "/nowhere"}, "clnet: dataset_dir: /nowhere has no datalist.json"),
+        (run_outside, {"max_epoch": "3"}, "clnet: --max_epoch: nothing is called max_epoch"),
+        (run, {"width": "33"}, "clnet: "),
     ],
+    ids=["path", "key", "value"],
 )
-def test_a_wrong_path_key_or_value_ends_with_one_sentence(overrides, message, tmp_path):
-    done = run("training", output_dir=tmp_path, check=False, **overrides)
+def test_a_wrong_path_key_or_value_ends_with_one_sentence(start, overrides, message, tmp_path):
+    done = start("training", output_dir=tmp_path, check=False, **overrides)
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
     assert done.stderr.strip().splitlines()[-1].startswith(message)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from bundle_runs import run
+from bundle_runs import run, run_outside
 
 from clnet.phantom import PhantomSettings, make_phantom
 
@@ -14,7 +14,7 @@ def trained(tmp_path_factory):
     """A data set with an odd number of pairs to test on, and a network trained on it by two processes."""
     folder = tmp_path_factory.mktemp("processes")
     make_phantom(folder / "data", PhantomSettings(pairs=43, seed=6, rows=96, columns=64), workers=1)
-    run(
+    run_outside(
         "training",
         "multi_gpu_train",
         processes=2,
@@ -42,7 +42,8 @@ def test_evaluation_by_two_processes_gives_the_metrics_of_one(trained):
         "weights": trained / "clnet-seed0" / "model.pt",
     }
     run("evaluating", "evaluate", run_name="one", **settings)
-    run("evaluating", "evaluate", "multi_gpu_evaluate", processes=2, run_name="two", report=False, **settings)
+    several = {"processes": 2, "run_name": "two", "report": False}
+    run_outside("evaluating", "evaluate", "multi_gpu_evaluate", **several, **settings)
     one, two = (json.loads((trained / name / "metrics.json").read_text()) for name in ("one", "two"))
     assert one == two
     findings = [json.loads((trained / name / "findings.json").read_text()) for name in ("one", "two")]

@@ -2,9 +2,10 @@
 
 import json
 import re
-import sys
+import runpy
 from pathlib import Path
 
+import in_process
 import pytest
 import torch
 from bundle_runs import ROOT, TINY
@@ -20,9 +21,9 @@ SMALL_PAPER = {
     "iterations": 2,
     "batch_size": 1,
     "warmup_iterations": 1,
-    "network_def#encoder_layers": 1,
-    "network_def#decoder_layers": 2,
-    "network_def#object_queries": 8,
+    "network_def#encoder#layers": 1,
+    "network_def#detector#layers": 2,
+    "network_def#detector#object_queries": 8,
 }
 
 
@@ -49,7 +50,7 @@ def test_every_command_on_training_with_real_data_runs(checkout, monkeypatch):
     for name in ("paper", "paper-one-gpu"):
         run = json.loads((output / name / "run.json").read_text())
         assert run["status"] == "finished"
-        assert run["config"]["network_def"]["backbone"] == "resnet50"
+        assert run["config"]["network_def"]["encoder"]["backbone"]["name"] == "resnet50"
     assert (output / "evaluate-paper" / "report.html").exists()
 
 
@@ -62,5 +63,7 @@ def test_the_quick_start_is_one(checkout):
             run_command(made_small(words, **TINY, max_epochs=1), checkout)
     page = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    run_command([sys.executable, "-c", code], checkout)
+    (checkout / "example.py").write_text(code)
+    with in_process.like_a_new_process(checkout):
+        runpy.run_path("example.py", run_name="__main__")
     assert (checkout / "output" / "evaluate-clnet" / "report.html").exists()

@@ -1,11 +1,10 @@
 """docs/training.md, command by command: train two variants, evaluate both, compare them, resume."""
 
 import json
-import subprocess
-import sys
 
+import in_process
 import pytest
-from bundle_runs import ROOT, TINY, environment, run
+from bundle_runs import ROOT, TINY, run
 from mlflow import MlflowClient
 from page_commands import commands_of, made_small, run_command
 from PIL import Image
@@ -75,13 +74,8 @@ def test_mlflow_hears_of_no_pair(output, mlflow_runs):
 def test_two_runs_of_mlflow_are_compared_by_one_command(output, mlflow_runs, tmp_path):
     runs = [f"mlflow:{mlflow_runs[f'evaluate-{variant}'].info.run_id}" for variant in reversed(VARIANTS)]
     options = ["--output", tmp_path, "--resamples", "20", "--tracking-uri", f"sqlite:///{output}/mlflow.db"]
-    subprocess.run(
-        [sys.executable, "-m", "clnet.cli", "compare", *runs, *options],
-        check=True,
-        capture_output=True,
-        cwd=ROOT,
-        env=environment(),
-    )
+    done = in_process.run_module("clnet.cli", "compare", *runs, *options, folder=ROOT)
+    assert done.returncode == 0, done.stderr
     from_mlflow = json.loads((tmp_path / "comparison.json").read_text())
     from_folders = json.loads((output / "comparison" / "comparison.json").read_text())
     assert from_mlflow["runs"][runs[1]] == from_folders["runs"]["evaluate-clnet"]

@@ -2,13 +2,13 @@
 
 import json
 import re
-import subprocess
 import sys
 
+import in_process
 import pytest
 import torch
 from bundle_readme import README
-from bundle_runs import ROOT, environment
+from bundle_runs import ROOT, configs
 from monai.bundle import ConfigParser
 
 from clnet.phantom import PhantomSettings, make_phantom
@@ -76,15 +76,10 @@ def test_the_record_shows_the_bars_passed():
 @pytest.mark.slow
 def test_it_finds_and_links_masses_of_a_phantom_that_it_has_not_seen(tmp_path):
     make_phantom(tmp_path / "data", PhantomSettings(pairs=160, seed=99), workers=1)
-    names = str([f"bundle/configs/{name}.yaml" for name in ("train", "evaluate")])
-    where = ["--dataset_dir", tmp_path / "data", "--section", "training", "--output_dir", tmp_path]
-    subprocess.run(
-        [sys.executable, "-m", "monai.bundle", "run", "evaluating", "--config_file", names, *where],
-        cwd=ROOT,
-        env=environment(),
-        check=True,
-        capture_output=True,
-    )
+    words = ["run", "evaluating", "--config_file", configs("evaluate"), "--section", "training"]
+    where = ["--dataset_dir", tmp_path / "data", "--output_dir", tmp_path]
+    done = in_process.run_module("monai.bundle", *words, *where, folder=ROOT)
+    assert done.returncode == 0, done.stderr
     metrics = json.loads((tmp_path / "evaluate-clnet" / "metrics.json").read_text())
     assert metrics["detection"]["iou=0.5"]["recall"]["0.25"]["value"] > 0.7
     assert metrics["links"]["iou=0.5"]["all"]["accuracy"]["value"] > 0.5

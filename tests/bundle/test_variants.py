@@ -1,24 +1,43 @@
 """Every config that goes on top of train.yaml works there: trained for an epoch, or built at its size."""
 
-import sys
+import itertools
 
+import in_process
 import pytest
 import yaml
-from bundle_runs import ROOT, TINY, configs
+from bundle_runs import ROOT, TINY_TRAINING, configs
 from monai.bundle import ConfigWorkflow
 
-from clnet.networks.clnet import PAPER_SETTINGS
 from clnet.phantom import PhantomSettings, make_phantom
 from clnet.runs.checkpoints import load_checkpoint
 
 VARIANTS = ["deformable_detr", "vild", "linker_only", "pair_verification", "paired_query"]
 # What a variant's weights must have, and must not.
 PARTS = {
-    "deformable_detr": ((), ("inter_attention", "linker", "verification")),
-    "vild": (("inter_attention",), ("linker", "verification")),
-    "linker_only": (("linker",), ("inter_attention", "verification")),
-    "pair_verification": (("inter_attention", "verification"), ("linker",)),
-    "paired_query": (("paired_queries",), ("inter_attention", "linker", "verification")),
+    "deformable_detr": ((), ("inter_attention", "matcher")),
+    "vild": (("inter_attention",), ("matcher",)),
+    "linker_only": (("matcher.link_queries",), ("inter_attention",)),
+    "pair_verification": (("inter_attention", "matcher"), ("link_queries",)),
+    "paired_query": (("paired_queries",), ("inter_attention", "matcher")),
+}
+# Section 4.1, and Deformable DETR's where the paper is silent.
+PAPER = {
+    "width": 256,
+    "heads": 8,
+    "levels": 4,
+    "points": 4,
+    "ffn": 1024,
+    "dropout": 0.1,
+    "network_def#encoder#backbone#name": "resnet50",
+    "network_def#encoder#backbone#weights": "@backbone_weights",
+    "network_def#encoder#layers": 6,
+    "network_def#detector#layers": 6,
+    "network_def#detector#object_queries": 125,
+    "network_def#detector#inter_attention": True,
+    "network_def#detector#box_refinement": False,
+    "network_def#matcher#_target_": "clnet.networks.LesionLinker",
+    "network_def#matcher#layers": 3,
+    "network_def#matcher#link_queries": 16,
 }
 
 
@@ -30,25 +49,23 @@ def dataset(tmp_path_factory):
 
 
 @pytest.fixture
-def workflow(dataset, tmp_path, monkeypatch):
-    """Makes the workflow of a variant; what a bundle run changes in its process is put back."""
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+def workflow(dataset, tmp_path):
+    """Makes the workflow of a variant."""
 
     def make(*names, **overrides):
         settings = {
             "output_dir": str(tmp_path),
             "dataset_dir": str(dataset),
             "max_epochs": 1,
-            **{key: yaml.safe_load(value) for key, value in TINY.items() if not key.startswith("network")},
+            **{key: yaml.safe_load(value) for key, value in TINY_TRAINING.items()},
             **overrides,
         }
         made = ConfigWorkflow(yaml.safe_load(configs(*names)), workflow_type="train", **settings)
         made.initialize()
         return made
 
-    return make
+    with in_process.like_a_new_process(ROOT):
+        yield make
 
 
 @pytest.mark.slow
@@ -64,11 +81,12 @@ def test_a_variant_trains_and_is_the_network_that_its_name_says(variant, workflo
 @pytest.mark.slow
 def test_the_config_of_the_paper_has_the_papers_network_and_schedule(workflow):
     parser = workflow("paper", size=[64, 48]).parser
-    settings = {key: value for key, value in parser["network_def"].items() if key[0] != "_"}
-    assert settings.pop("backbone_weights") == "@backbone_weights"
-    assert settings == PAPER_SETTINGS
+    assert {key: parser[key] for key in PAPER} == PAPER
+    for part, name in itertools.product(("encoder", "detector", "matcher"), list(PAPER)[:6]):
+        settings = parser["network_def"][part]
+        assert settings.get(name, f"@{name}") == f"@{name}"
     groups = {
         group["name"]: group["initial_lr"]
         for group in parser.get_parsed_content("schedule").optimizer.param_groups
     }
-    assert groups == pytest.approx({"backbone": 2e-5, "sampling": 2e-5, "linker": 5e-5, "other": 2e-4})
+    assert groups == pytest.approx({"backbone": 2e-5, "sampling": 2e-5, "matcher": 5e-5, "other": 2e-4})

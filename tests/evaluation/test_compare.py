@@ -137,6 +137,7 @@ def test_a_folder_without_an_evaluation_is_named(tmp_path, capsys):
     assert "record.npz: cannot be read" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["evaluation", None])
 def test_runs_are_fetched_from_mlflow(runs, tmp_path, monkeypatch, capsys, place):
     mlflow = pytest.importorskip("mlflow")

@@ -58,6 +58,7 @@ def test_recall_is_what_the_definition_says(results, count_duplicates):
     check_against_the_definition(results, count_duplicates)
 
 
+@pytest.mark.slow
 def test_recall_is_what_the_definition_says_in_thousands_of_random_cases():
     rng = np.random.default_rng(0)
 

@@ -19,6 +19,8 @@ from clnet.findings.types import write_findings
 if missing_programs():
     pytest.skip("chromium or chromedriver is missing; ./scripts/apt installs them", allow_module_level=True)
 
+pytestmark = pytest.mark.slow
+
 DETECTION = "#picture rect[data-kind=detection]"
 LESION = "#picture rect[data-kind=lesion]"
 LINK = "#picture line[data-kind=link]"

@@ -135,6 +135,7 @@ def test_the_light_backbone_takes_no_weights():
         make_backbone("light", "weights.pth")
 
 
+@pytest.mark.slow
 def test_the_light_network_is_there_without_the_import_of_monai():
     """Which takes longer than PyTorch's; only ResNets need it."""
     code = "import sys; from clnet.networks import CLNet; CLNet(); sys.exit('monai' in sys.modules)"

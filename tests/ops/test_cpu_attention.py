@@ -287,6 +287,7 @@ def test_the_fused_path_is_for_single_and_double_precision_on_cpu():
         choose_attention("fast")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_exports_take_the_reference():
     network = ExportedNetwork(CLNet(width=32, object_queries=6, decoder_layers=1, encoder_layers=1)).eval()
@@ -328,6 +329,7 @@ FUSED = "deformable attention: the fused path on CPU"
 REFERENCE = "deformable attention: the reference path"
 
 
+@pytest.mark.slow
 def test_without_numba_the_reference_is_taken_and_one_message_says_why():
     done = run_attention("sys.modules['numba'] = None")
     assert done.returncode == 0, done.stderr
@@ -336,6 +338,7 @@ def test_without_numba_the_reference_is_taken_and_one_message_says_why():
     assert "needs numba, which does not work here: ModuleNotFoundError" in done.stderr
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_cached_the_fused_path_is_taken_nevertheless(tmp_path):
     """A file where numba would make its folder: not even root can write there."""
     (tmp_path / "file").touch()
@@ -345,6 +348,7 @@ def test_where_nothing_can_be_cached_the_fused_path_is_taken_nevertheless(tmp_pa
     assert REFERENCE not in done.stderr
 
 
+@pytest.mark.slow
 def test_processes_that_compile_at_the_same_time_do_not_disturb_each_other(tmp_path):
     variables = {"NUMBA_CACHE_DIR": str(tmp_path), "CLNET_ATTENTION": "fused"}
     with ThreadPoolExecutor(2) as pool:

@@ -11,6 +11,8 @@ from scipy import ndimage, optimize, stats
 from clnet.phantom.render import render
 from clnet.phantom.scene import DIFFICULTIES, draw_breast, draw_scene
 
+pytestmark = pytest.mark.slow
+
 ROWS, COLUMNS = 208, 144
 BREASTS = 260
 

@@ -26,6 +26,7 @@ def digests(folder):
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_whatever_the_number_of_workers(phantom, tmp_path):
     make_phantom(tmp_path, SETTINGS, workers=2)
     assert digests(tmp_path) == digests(phantom)
@@ -81,6 +82,7 @@ def test_the_datalist_has_all_sections_and_both_breasts_of_every_patient(phantom
     assert len({pair.patient_id for pair in pairs}) == 6
 
 
+@pytest.mark.slow
 def test_there_are_negatives_and_up_to_three_masses(tmp_path):
     make_phantom(tmp_path, PhantomSettings(pairs=80, seed=1, rows=96, columns=64), workers=2)
     datalist = read_datalist(tmp_path)

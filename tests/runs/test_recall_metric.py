@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 
 import ignite.distributed as idist
 import numpy as np
@@ -13,6 +14,8 @@ from torch import multiprocessing
 
 from clnet.evaluation.metrics import EvaluationSettings, evaluate
 from clnet.runs.recall_metric import MeanRecall
+
+START = "fork" if sys.platform == "linux" else "spawn"  # what is imported already need not be imported again
 
 
 def outputs(count=24):
@@ -100,7 +103,7 @@ def one_process(rank, folder):
 
 @pytest.mark.slow
 def test_two_processes_give_the_result_of_one(tmp_path):
-    multiprocessing.spawn(one_process, (str(tmp_path),), nprocs=2)
+    multiprocessing.start_processes(one_process, (str(tmp_path),), nprocs=2, start_method=START)
     made, *_ = outputs()
     expected = run(MeanRecall(), [made])
     for rank in range(2):

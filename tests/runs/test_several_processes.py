@@ -21,6 +21,7 @@ from clnet.distributed import (
 )
 
 PRESENT = torch.ones(2, 2, dtype=torch.bool)
+START = "fork" if sys.platform == "linux" else "spawn"  # what is imported already need not be imported again
 
 
 def batch() -> tuple[dict[str, torch.Tensor], list[dict]]:
@@ -75,7 +76,7 @@ def one_process(rank: int, folder: str) -> None:
 
 @pytest.mark.slow
 def test_two_processes_have_the_loss_of_one_and_agree(tmp_path):
-    multiprocessing.spawn(one_process, (str(tmp_path),), nprocs=2)
+    multiprocessing.start_processes(one_process, (str(tmp_path),), nprocs=2, start_method=START)
     halves = [torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(2)]
 
     outputs, targets = batch()
