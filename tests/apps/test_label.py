@@ -28,7 +28,7 @@ FILM = ROOT / "tests" / "data" / "cbis-ddsm" / "left_cc.dcm"
 def folder(tmp_path_factory):
     """A phantom; and in its studies a breast without MLO, one with a broken MLO, PNG pairs, and a film."""
     folder = tmp_path_factory.mktemp("label")
-    make_phantom(folder / "phantom", PhantomSettings(pairs=12, seed=7))
+    make_phantom(folder / "phantom", PhantomSettings(pairs=12, seed=7), workers=1)
     studies = folder / "phantom" / "images"
     (studies / "00004_R_MLO.dcm").unlink()
     broken = studies / "00005_R_MLO.dcm"
@@ -476,7 +476,7 @@ print(json.dumps({"pairs": [{pair.pair_id: pair.images for pair in pairs} for pa
                   "status": statuses[0]}))
 """
     needs_venv()
-    make_phantom(folder / "listed", PhantomSettings(pairs=4, seed=7))
+    make_phantom(folder / "listed", PhantomSettings(pairs=4, seed=7), workers=1)
     plain = folder / "plain"
     plain.mkdir()
     for file in (folder / "listed" / "images").iterdir():

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(
 def folder(tmp_path_factory):
     """A phantom; the images of one breast are two series of a view each, those of the others one series."""
     folder = tmp_path_factory.mktemp("dicomweb")
-    make_phantom(folder / "phantom", PhantomSettings(pairs=12, seed=3))
+    make_phantom(folder / "phantom", PhantomSettings(pairs=12, seed=3), workers=1)
     for file in (folder / "phantom" / "images").glob("*.dcm"):
         image = pydicom.dcmread(file)
         if not file.name.startswith("00000_L"):

@@ -22,7 +22,7 @@ NAMES = ("00001_L_CC", "00001_L_MLO", "00002_L_MLO", "00002_R_CC", "00002_R_MLO"
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("monaibundle")
-    make_phantom(folder / "phantom", PhantomSettings(pairs=12, seed=7))
+    make_phantom(folder / "phantom", PhantomSettings(pairs=12, seed=7), workers=1)
     return folder
 
 

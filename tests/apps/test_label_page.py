@@ -32,7 +32,7 @@ MISSING = "00001_R_MLO.dcm"
 def server(tmp_path_factory):
     """Four phantom breasts, one of them without its MLO view, and the targets."""
     folder = tmp_path_factory.mktemp("label_page")
-    make_phantom(folder / "phantom", PhantomSettings(pairs=4, seed=7))
+    make_phantom(folder / "phantom", PhantomSettings(pairs=4, seed=7), workers=1)
     images = folder / "phantom" / "images"
     (images / MISSING).unlink()
     write_targets(images)

@@ -17,7 +17,7 @@ from clnet.phantom.dataset import PhantomSettings, make_phantom
 def folder(tmp_path_factory):
     """A phantom, and a bundle whose model ranks its detections the wrong way round."""
     folder = tmp_path_factory.mktemp("training")
-    make_phantom(folder / "phantom", PhantomSettings(pairs=20, seed=3))
+    make_phantom(folder / "phantom", PhantomSettings(pairs=20, seed=3), workers=1)
     shutil.copytree(ROOT / "bundle", folder / "bundle")
     spoil(folder / "bundle" / "models" / "model.pt")
     return folder
