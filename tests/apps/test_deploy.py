@@ -5,9 +5,9 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
+import in_process
 import pydicom
 import pytest
 import torch
@@ -52,10 +52,10 @@ def page(deploy, tmp_path_factory):
     said = {}
     for command, *words in commands_of(PAGE):
         if command == "clnet":
-            done = finished(sys.executable, "-m", "clnet.cli", *words, cwd=folder)
+            done = in_process.run_module("clnet.cli", *words, folder=folder)
         else:
             assert command == "./scripts/deploy"
-            done = deploy(*words, cwd=folder, env={**os.environ, "PATH": path})
+            done = deploy(*words, cwd=folder, env={**os.environ, **in_process.SETTINGS, "PATH": path})
         assert done.returncode == 0, f"{command} {words}\n{done.stdout}{done.stderr}"
         said[words[0]] = done.stdout
     return folder / "output", said
