@@ -7,7 +7,7 @@ import atexit
 import gc
 import os
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import ignite.distributed as idist
 import torch
@@ -53,7 +53,8 @@ def is_first_process() -> bool:
 
 def gather(value: T) -> list[T]:
     """The values of all processes, in every process, in the order of their ranks."""
-    return [part for (part,) in idist.all_gather((value,))]  # in a tuple, any value is sent as an object
+    parts = cast("list[tuple[T]]", idist.all_gather((value,)))  # in a tuple, any value is sent as an object
+    return [part for (part,) in parts]
 
 
 def first_decides(make: Callable[[], T]) -> T:
@@ -74,5 +75,6 @@ def mean_count(count: int, like: Tensor) -> Tensor:
     Returns:
         A scalar, the same in every process.
     """
-    total = idist.all_reduce(torch.tensor(float(count), device=like.device, dtype=like.dtype))
+    total = torch.tensor(float(count), device=like.device, dtype=like.dtype)
+    total = cast("Tensor", idist.all_reduce(total))
     return (total / idist.get_world_size()).clamp(min=1)

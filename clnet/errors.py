@@ -2,7 +2,7 @@
 
 
 class ClnetError(Exception):
-    """Something that the user can mend; the message says what, where, and how.
+    """Something that the user can fix; the message says what, where, and how.
 
     The command line prints the message alone, without a traceback.
     """

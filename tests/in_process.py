@@ -47,6 +47,26 @@ def run_module(module, *words, folder):
     return subprocess.CompletedProcess([module, *words], status, said.getvalue(), errors.getvalue())
 
 
+def run_outside(command, folder, timeout=600):
+    """A command in one or more processes of its own; the outcome as of `subprocess.run`."""
+    command = [str(word) for word in command]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=folder, env={**os.environ, **SETTINGS}, **pipes) as process:
+        try:
+            said, errors = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.terminate()  # torchrun then ends its workers, which would outlive it if it were killed
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, said, errors)
+
+
+def instead_of_subprocess(command, *, cwd, stdout, **_):
+    """What `subprocess.run` does for a script that runs `python -m …` and keeps its output in a file."""
+    done = run_module(*command[command.index("-m") + 1 :], folder=cwd)
+    stdout.write(done.stdout + done.stderr)
+    return done
+
+
 @contextmanager
 def like_a_new_process(folder, words=()):
     """Another folder, command line and environment; what a run changes in the process is put back."""

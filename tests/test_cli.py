@@ -11,6 +11,18 @@ import pytest
 from clnet.cli.main import main
 
 REAL_FILM = Path(__file__).parent / "data" / "cbis-ddsm"
+COMMANDS = (
+    "phantom",
+    "pairs",
+    "inspect",
+    "convert",
+    "check",
+    "predict",
+    "bundle",
+    "evaluate",
+    "report",
+    "compare",
+)
 VIEWS = ["left_cc", "left_mlo", "right_cc", "right_mlo"]
 
 
@@ -26,7 +38,7 @@ def clnet(*arguments):
 def test_help_lists_the_commands():
     said = clnet("--help")
     assert said.returncode == 0
-    assert all(command in said.stdout for command in ("phantom", "pairs", "inspect", "convert", "check"))
+    assert all(command in said.stdout for command in COMMANDS)
 
 
 def test_a_phantom_is_made_and_its_sections_are_counted(tmp_path):

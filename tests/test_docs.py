@@ -45,6 +45,7 @@ def checkout(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_every_command_of_the_pages_runs(checkout):
     ran = 0
     # The phantom's page makes what others look at.

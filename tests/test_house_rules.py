@@ -116,7 +116,9 @@ def test_data_from_outside_is_never_run_unpickled_or_unpacked(path):
 
 
 @pytest.mark.parametrize(
-    "command", [["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]], ids=" ".join
+    "command",
+    [["ruff", "check"], ["ruff", "format", "--check"], pytest.param(["mypy"], marks=pytest.mark.slow)],
+    ids=" ".join,
 )
 def test_the_tree_is_clean_for(command):
     said = subprocess.run(

@@ -1,4 +1,4 @@
-"""`clnet phantom`, `clnet pairs` and `clnet inspect`: images, and what is seen in them."""
+"""`clnet phantom`, `clnet pairs` and `clnet inspect`: images, and what clnet sees in them."""
 
 import argparse
 import json
@@ -12,19 +12,21 @@ def add_phantom(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     """Add `clnet phantom`."""
     command = commands.add_parser(
         "phantom",
-        help="make the embedded data set: DICOM pairs whose boxes and links are exactly known",
+        help="make the embedded data set: DICOM pairs whose boxes and links are known exactly",
         description="Make a phantom: images/*.dcm, datalist.json (training, validation, test), preview.png. "
         "The same settings give the same bytes.",
         formatter_class=DefaultsFormatter,
     )
     command.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder to write to")
-    command.add_argument("--pairs", type=int, default=40, metavar="N", help="how many pairs to make")
-    command.add_argument("--seed", type=int, default=0, metavar="S", help="another seed, another phantom")
+    command.add_argument("--pairs", type=int, default=40, metavar="N", help="number of pairs")
+    command.add_argument(
+        "--seed", type=int, default=0, metavar="S", help="seed; another one gives another phantom"
+    )
     command.add_argument(
         "--size", type=int, nargs=2, default=(320, 224), metavar=("H", "W"), help="rows and columns"
     )
     command.add_argument("--difficulty", default="standard", help="easy, standard or hard")
-    command.add_argument("--workers", type=int, metavar="K", help="processes (default: one for each core)")
+    command.add_argument("--workers", type=int, metavar="K", help="processes (default: one per core)")
     command.set_defaults(run=_phantom)
 
 
@@ -56,9 +58,9 @@ def add_pairs(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     command.add_argument(
         "--secondary-capture",
         action="store_true",
-        help="accept Secondary Capture images, for data sets known to store mammograms so",
+        help="accept Secondary Capture images, for data sets that store mammograms so",
     )
-    command.add_argument("--workers", type=int, metavar="K", help="processes (default: one for each core)")
+    command.add_argument("--workers", type=int, metavar="K", help="processes (default: one per core)")
     command.set_defaults(run=_pairs)
 
 
@@ -102,12 +104,17 @@ def add_inspect(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     command.add_argument(
         "paths", type=Path, nargs="+", metavar="PATH", help="an image file, or a folder of them"
     )
-    command.add_argument("--json", action="store_true", help="print a list with one object for each image")
+    command.add_argument("--json", action="store_true", help="print a list with one object per image")
     command.add_argument(
         "--picture", type=Path, metavar="OUT.png", help="draw the images with their breast boxes"
     )
     command.add_argument(
-        "--size", type=int, nargs=2, default=(1024, 512), metavar=("H", "W"), help="of the model's input"
+        "--size",
+        type=int,
+        nargs=2,
+        default=(1024, 512),
+        metavar=("H", "W"),
+        help="rows and columns of the model's input",
     )
     command.add_argument(
         "--no-voi", action="store_true", help="do not apply the VOI LUT or window of DICOM files"

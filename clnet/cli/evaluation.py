@@ -1,4 +1,4 @@
-"""`clnet evaluate`, `clnet report` and `clnet compare`: what findings are worth."""
+"""`clnet evaluate`, `clnet report` and `clnet compare`: from findings to numbers, pages and comparisons."""
 
 import argparse
 from pathlib import Path
@@ -10,7 +10,7 @@ def add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add `clnet evaluate`."""
     command = commands.add_parser(
         "evaluate",
-        help="say what findings are worth: recall, links and errors, with intervals",
+        help="compute recall, link metrics and errors of findings, with intervals",
         description="Evaluate a findings file, of clnet or of any other system, on a section of a datalist. "
         "Writes metrics.json, errors.json, record.npz, froc.png and report.html, and prints the tables.",
         formatter_class=DefaultsFormatter,
@@ -22,7 +22,7 @@ def add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     command.add_argument("--findings", type=Path, required=True, metavar="FILE", help="findings file")
     command.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder to write to")
     command.add_argument(
-        "--iou", type=float, nargs="+", default=(0.2, 0.5), metavar="IOU", help="the overlap that makes a hit"
+        "--iou", type=float, nargs="+", default=(0.2, 0.5), metavar="IOU", help="the least overlap of a hit"
     )
     command.add_argument(
         "--count-duplicates",
@@ -34,13 +34,11 @@ def add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         type=float,
         default=0.5,
         metavar="FPI",
-        help="false positives per image at which errors are told apart",
+        help="false positives per image at which errors are listed",
     )
-    command.add_argument(
-        "--link-score", type=float, default=0.5, metavar="S", help="least score of links that count"
-    )
+    command.add_argument("--link-score", type=float, default=0.5, metavar="S", help="least score of a link")
     _add_bootstrap(command)
-    command.add_argument("--no-report", action="store_true", help="do not make report.html")
+    command.add_argument("--no-report", action="store_true", help="do not write report.html")
     _add_max_pairs(command)
     command.set_defaults(run=_evaluate)
 
@@ -77,10 +75,10 @@ def add_report(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add `clnet report`."""
     command = commands.add_parser(
         "report",
-        help="make the page of an evaluation: numbers, curves, errors, and a viewer of the pairs",
-        description="Make report.html in a folder that `clnet evaluate` or the bundle's `evaluating` wrote: "
-        "one page that needs nothing else to be opened, and names no patient. The datalist, its images and "
-        "the findings must be where they were; without images the viewer shows boxes alone.",
+        help="write the page of an evaluation: numbers, curves, errors, and a viewer of the pairs",
+        description="Write report.html in a folder that `clnet evaluate` or the bundle's `evaluating` wrote: "
+        "one self-contained page that names no patient. The datalist, its images and the findings must be "
+        "where they were; without images the viewer shows only boxes.",
         formatter_class=DefaultsFormatter,
     )
     command.add_argument("folder", type=Path, metavar="DIR", help="folder of an evaluation")
@@ -98,7 +96,7 @@ def add_compare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     """Add `clnet compare`."""
     command = commands.add_parser(
         "compare",
-        help="set evaluated runs side by side: differences with intervals and p-values",
+        help="compare evaluated runs: differences with intervals and p-values",
         description="Compare runs that `clnet evaluate` evaluated on the same pairs: each further run minus "
         "the first, by paired bootstrap over patients.",
         formatter_class=DefaultsFormatter,
@@ -110,7 +108,7 @@ def add_compare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "--output", type=Path, metavar="DIR", help="folder to write comparison.json and froc.png to"
     )
     command.add_argument(
-        "--tracking-uri", metavar="URI", help="of MLflow (default: the environment's MLFLOW_TRACKING_URI)"
+        "--tracking-uri", metavar="URI", help="MLflow server (default: the environment's MLFLOW_TRACKING_URI)"
     )
     _add_bootstrap(command)
     command.set_defaults(run=_compare)
@@ -140,5 +138,5 @@ def _add_max_pairs(command: argparse.ArgumentParser) -> None:
 
 
 def _add_bootstrap(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--resamples", type=int, default=2000, metavar="N", help="of the bootstrap")
-    command.add_argument("--seed", type=int, default=0, metavar="S", help="of the bootstrap")
+    command.add_argument("--resamples", type=int, default=2000, metavar="N", help="bootstrap resamples")
+    command.add_argument("--seed", type=int, default=0, metavar="S", help="bootstrap seed")

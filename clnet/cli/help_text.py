@@ -1,10 +1,10 @@
-"""How `clnet … --help` tells defaults."""
+"""How `clnet … --help` shows defaults."""
 
 import argparse
 
 
 class DefaultsFormatter(argparse.ArgumentDefaultsHelpFormatter):
-    """Adds a default to its option's help, unless there is none or the help tells it itself."""
+    """Adds a default to the help of its option, unless there is none or the help names it."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         is_unset = action.default is None or action.default is False  # 0 is a default like any other

@@ -1,4 +1,4 @@
-"""`clnet …`: what a bundle has no word for."""
+"""`clnet …`: the commands beside those of the MONAI bundle."""
 
 import argparse
 import os
@@ -14,13 +14,13 @@ from clnet.errors import ClnetError
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; errors that the user can mend are printed as one line."""
+    """Run a command; errors that the user can fix are printed as one line."""
     options = _parser().parse_args(arguments)
     try:
         status = int(options.run(options) or 0)
         sys.stdout.flush()
         return status
-    except BrokenPipeError:  # whoever reads, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except ClnetError as error:

@@ -12,8 +12,8 @@ def add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "predict",
         help="find lesions in DICOM files; write DICOM SR, COCO and pictures",
         description="Find masses in every breast of an input and link them across its views. Writes "
-        "findings.json, coco.json, summary.json, and for each breast two DICOM SR and a picture. What is "
-        "done is not done again. The exit status is 1 if a file was refused.",
+        "findings.json, coco.json, summary.json, and two DICOM SR and a picture per breast. What was "
+        "analysed before is not analysed again. The exit status is 1 if a file was refused.",
         formatter_class=DefaultsFormatter,
     )
     command.add_argument(
@@ -28,10 +28,10 @@ def add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     )
     command.add_argument("--device", help="such as cpu or cuda:0 (default: a GPU, if there is one)")
     command.add_argument(
-        "--min-score", type=float, default=0.3, metavar="S", help="least score of lesions in reports"
+        "--min-score", type=float, default=0.3, metavar="S", help="least score of a lesion in the reports"
     )
     command.add_argument("--workers", type=int, default=2, metavar="K", help="processes that read files")
-    command.add_argument("--batch-size", type=int, default=8, metavar="N", help="pairs at a time")
+    command.add_argument("--batch-size", type=int, default=8, metavar="N", help="breasts per batch")
     command.add_argument(
         "--secondary-capture", action="store_true", help="accept mammograms stored as Secondary Capture"
     )

@@ -1,7 +1,7 @@
-"""The datalist: the one JSON form that every converter writes and every workflow reads.
+"""The datalist: the JSON format that every converter writes and every workflow reads.
 
-Its shape stands in ``datalist.schema.json`` beside this file. Paths in it are relative to the file, so that
-a data set with its datalist can be moved as one folder.
+Its schema is ``datalist.schema.json``, next to this file. Paths are relative to the datalist, so that a data
+set and its datalist can be moved as one folder.
 """
 
 import hashlib
@@ -24,16 +24,16 @@ SCHEMA_VERSION = 1
 
 
 class DatalistError(ClnetError):
-    """A datalist that cannot be used; the message names file, section, pair and key."""
+    """An invalid datalist; the message names file, section, pair and key."""
 
 
 @dataclass(frozen=True)
 class Datalist:
-    """A named set of pairs in sections. A patient never stands in two sections.
+    """A named set of pairs in sections. All pairs of a patient are in one section.
 
     Attributes:
         name: of the data set, for reports.
-        sections: pairs by section name ("training", "validation", "test").
+        sections: pairs by section ("training", "validation", "test").
     """
 
     name: str
@@ -52,13 +52,13 @@ class Datalist:
                 first = section_of_patient.setdefault(pair.patient_id, section)
                 if first != section:
                     raise DatalistError(
-                        f"patient {pair.patient_id!r} stands in {first} and in {section} "
+                        f"patient {pair.patient_id!r} is in {first} and in {section} "
                         f"(pair {pair.pair_id!r}); a patient belongs to one section"
                     )
                 if pair.pair_id in section_of_pair:
                     raise DatalistError(
-                        f"pair_id {pair.pair_id!r} stands twice, in {section_of_pair[pair.pair_id]} "
-                        f"and in {section}; pair ids are unique"
+                        f"pair_id {pair.pair_id!r} appears twice, in {section_of_pair[pair.pair_id]} "
+                        f"and in {section}; pair ids must be unique"
                     )
                 section_of_pair[pair.pair_id] = section
 
@@ -68,12 +68,12 @@ class Datalist:
         return self.sections[section]
 
     def items(self, section: str) -> list[dict[str, Any]]:
-        """The pairs of a section as the dictionaries that the transforms take."""
+        """The pairs of a section as dictionaries for the transforms."""
         return [pair.to_item() for pair in self[section]]
 
 
 def read_datalist(path: str | Path) -> Datalist:
-    """Read and check a datalist; a folder stands for the ``datalist.json`` in it."""
+    """Read and validate a datalist, or the ``datalist.json`` in a folder."""
     path = Path(path)
     if path.is_dir():
         path = path / "datalist.json"
@@ -81,7 +81,7 @@ def read_datalist(path: str | Path) -> Datalist:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DatalistError(
-            f"{path}: there is no such file; give a datalist, or a folder with a datalist.json"
+            f"{path}: no such file; give a datalist, or a folder with a datalist.json"
         ) from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise DatalistError(f"{path}: cannot be read as JSON: {error}") from error
@@ -99,7 +99,7 @@ def read_datalist(path: str | Path) -> Datalist:
 
 
 def write_datalist(datalist: Datalist, path: str | Path) -> None:
-    """Write a datalist, a line for each pair, with image paths relative to the file.
+    """Write a datalist, one line per pair, with image paths relative to the file.
 
     The same datalist gives the same bytes.
     """
@@ -114,18 +114,18 @@ def write_datalist(datalist: Datalist, path: str | Path) -> None:
 def split_by_patient(
     pairs: Iterable[Pair], fractions: Mapping[str, float], seed: int = 0
 ) -> dict[str, tuple[Pair, ...]]:
-    """Deal pairs out to sections so that each patient goes whole to one of them.
+    """Split pairs into sections, with all pairs of a patient in the same section.
 
-    Patients are ordered by a hash of seed and id, so the outcome depends neither on the order in which pairs
-    come nor on the machine.
+    Patients are ordered by a hash of seed and id, so the split depends neither on the order of the pairs nor
+    on the machine.
 
     Args:
         pairs: the pairs of a data set.
-        fractions: the share of patients of each section: ``{"training": 0.8, "validation": 0.2}``.
+        fractions: the share of patients in each section, such as ``{"training": 0.8, "validation": 0.2}``.
         seed: another seed gives another split.
     """
     if any(share < 0 for share in fractions.values()) or abs(sum(fractions.values()) - 1) > 1e-6:
-        raise DatalistError(f"fractions are {dict(fractions)}; expected shares of at least 0 that sum to 1")
+        raise DatalistError(f"fractions are {dict(fractions)}; expected shares from 0 to 1 that sum to 1")
     pairs = list(pairs)
     patients = sorted(
         {pair.patient_id for pair in pairs}, key=lambda p: hashlib.sha256(f"{seed}:{p}".encode()).digest()
@@ -150,14 +150,14 @@ def _validator() -> jsonschema.Draft202012Validator:
 
 
 def _place(content: Any, path: Iterable[str | int]) -> str:
-    """Words for a place in the JSON: training[3] (pair 'x') cc boxes[0]."""
+    """A readable path into the JSON: training[3] (pair 'x') cc boxes[0]."""
     words = ""
     for key in path:
         content = content[key]
         words += f"[{key}]" if isinstance(key, int) else f" {key}"
         if isinstance(content, dict) and isinstance(content.get("pair_id"), str):
             words += f" (pair {content['pair_id']!r})"
-    return words.strip() or "the top"
+    return words.strip() or "the top level"
 
 
 def _pair_from_json(content: Mapping[str, Any], folder: Path) -> Pair:
@@ -214,5 +214,5 @@ def _json(content: Any) -> str:
 
 
 def _plain(number: float) -> int | float:
-    """Whole numbers without their .0, for people who read the file."""
+    """Whole numbers without a trailing .0, to keep the file readable."""
     return int(number) if number == int(number) else number

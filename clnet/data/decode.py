@@ -155,7 +155,7 @@ def stream_size(data: bytes) -> tuple[int, int] | None:
         is_start_of_frame = 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC)
         if is_start_of_frame or marker == 0xF7:  # F7: JPEG-LS
             rows, columns = number(at + 5, 2), number(at + 7, 2)
-            return (rows, columns) if rows else None  # 0: told after the first scan
+            return (rows, columns) if rows else None  # 0: given after the first scan
         at += 2 + number(at + 2, 2)
     return None
 

@@ -116,7 +116,7 @@ def read_header(file: str | Path) -> ImageHeader:
 
 @contextmanager
 def open_image(file: Path) -> Iterator[tuple[Format, BinaryIO]]:
-    """Open a file and tell its format from its first bytes; the stream is at the beginning."""
+    """Open a file and recognise its format by its first bytes; the stream is at the beginning."""
     if not file.is_file():  # a pipe would keep us waiting
         raise NotAnImageError(f"{file}: no such file, or not a plain one. Check the path.")
     try:
@@ -134,7 +134,7 @@ def open_image(file: Path) -> Iterator[tuple[Format, BinaryIO]]:
 
 
 def image_format(file: Path) -> Format:
-    """The format of a file, told from its first bytes."""
+    """The format of a file, by its first bytes."""
     with open_image(file) as (kind, _):
         return kind
 

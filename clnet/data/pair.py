@@ -1,6 +1,6 @@
-"""What a pair is: the CC and MLO views of one breast, the lesions in them, and which are the same.
+"""A pair: the CC and MLO views of one breast, the lesions in them, and which of them are the same.
 
-Every object here is checked when it is made, so that whatever holds a `Pair` holds a sensible one.
+Every object here is validated when it is created, so that a `Pair` is always consistent.
 """
 
 from collections.abc import Mapping
@@ -20,19 +20,19 @@ LINK_SOURCES: tuple[LinkSource, ...] = get_args(LinkSource)
 
 
 class PairError(ClnetError):
-    """A view or a pair that makes no sense."""
+    """An invalid view or pair."""
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """One image of a breast and the lesions marked in it.
+    """One image of a breast and the lesions annotated in it.
 
     Attributes:
-        image: the file of the image.
+        image: the image file.
         boxes: [n, 4] float32, xyxy in pixels of the stored image (see `clnet.boxes`).
-        lesion_ids: the lesion of each box, named within the breast.
-        size: (rows, columns) of the stored image where known; boxes are then checked against it here,
-            otherwise when the image is loaded.
+        lesion_ids: the id of each box's lesion, unique within the breast.
+        size: (rows, columns) of the stored image, if known; boxes are then checked against it here, otherwise
+            when the image is loaded.
     """
 
     image: Path
@@ -52,8 +52,8 @@ class View:
         repeated = {i for i in self.lesion_ids if self.lesion_ids.count(i) > 1}
         if repeated:
             raise PairError(
-                f"{self.image}: lesion id {min(repeated)!r} stands at {self.lesion_ids.count(min(repeated))} "
-                "boxes; a lesion has one box in a view"
+                f"{self.image}: {self.lesion_ids.count(min(repeated))} boxes have lesion id "
+                f"{min(repeated)!r}; a lesion has one box per view"
             )
         if self.size is not None:
             check_boxes_inside(self.boxes, *self.size, where=str(self.image))
@@ -74,12 +74,11 @@ class Pair:
 
     Attributes:
         pair_id: unique in a datalist.
-        patient_id: what keeps a patient's breasts in one section of a datalist.
+        patient_id: keeps the breasts of a patient in one section of a datalist.
         laterality: "L" or "R".
         cc, mlo: the two views; either may be missing, never both.
-        links: for each lesion that stands in both views, where that knowledge comes from. Ids that stand
-            in both views and are not named are taken as "annotated".
-        attributes: facts about the breast that evaluation may group by (density, subtlety, …).
+        links: the source of the link of each lesion that is in both views; "annotated" for those not listed.
+        attributes: facts about the breast that evaluation can group by (density, subtlety, …).
     """
 
     pair_id: str
@@ -94,7 +93,7 @@ class Pair:
         for name in ("pair_id", "patient_id"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
                 raise PairError(
-                    f"pair {self.pair_id!r}: {name} is {getattr(self, name)!r}; a text is expected"
+                    f"pair {self.pair_id!r}: {name} is {getattr(self, name)!r}; expected a string"
                 )
         if self.laterality not in ("L", "R"):
             raise PairError(f'pair {self.pair_id!r}: laterality is {self.laterality!r}; expected "L" or "R"')
@@ -105,8 +104,8 @@ class Pair:
             for view_name, ids in (("cc", in_cc), ("mlo", in_mlo)):
                 if lesion_id not in ids:
                     raise PairError(
-                        f"pair {self.pair_id!r}: links name lesion {lesion_id!r}, which has no box in "
-                        f"{view_name} (there: {sorted(ids) or 'none'}); a link joins two boxes of one lesion"
+                        f"pair {self.pair_id!r}: links has lesion {lesion_id!r}, which has no box in "
+                        f"{view_name} (it has {sorted(ids) or 'none'}); a link joins two boxes of one lesion"
                     )
             if source not in LINK_SOURCES:
                 raise PairError(
@@ -126,7 +125,7 @@ class Pair:
     def to_item(self) -> dict[str, Any]:
         """The flat dictionary that the transforms of `clnet.preprocessing` start from.
 
-        Lesion ids become integers: the same integer in both views is the same lesion.
+        Lesion ids become integers; the same integer in both views is the same lesion.
         """
         ids = sorted({i for view in self.views.values() for i in view.lesion_ids})
         number = {lesion_id: n for n, lesion_id in enumerate(ids)}
@@ -142,7 +141,7 @@ class Pair:
 
 
 def check_boxes_inside(boxes: NDArray[np.float32], rows: int, columns: int, where: str) -> None:
-    """Raise `PairError` unless every xyxy box [n, 4] lies in an image of that size."""
+    """Raise `PairError` unless every xyxy box [n, 4] is inside an image of that size."""
     for index, (x_min, y_min, x_max, y_max) in enumerate(boxes.tolist()):
         if x_min < 0 or y_min < 0 or x_max > columns or y_max > rows:
             raise PairError(
@@ -155,11 +154,11 @@ def _as_boxes(boxes: ArrayLike, image: Path) -> NDArray[np.float32]:
     try:
         array = np.asarray(boxes, dtype=np.float32)
     except (OverflowError, TypeError, ValueError) as error:
-        raise PairError(f"{image}: boxes are {boxes!r}; a list of four numbers each is expected") from error
+        raise PairError(f"{image}: boxes are {boxes!r}; expected a list of four numbers per box") from error
     if array.size == 0:
         return np.zeros((0, 4), np.float32)
     if array.ndim != 2 or array.shape[1] != 4:
-        raise PairError(f"{image}: boxes have shape {list(array.shape)}; [n, 4] is expected")
+        raise PairError(f"{image}: boxes have shape {list(array.shape)}; expected [n, 4]")
     for index, box in enumerate(array.tolist()):
         if not np.isfinite(box).all() or box[0] >= box[2] or box[1] >= box[3]:
             raise PairError(
@@ -167,5 +166,5 @@ def _as_boxes(boxes: ArrayLike, image: Path) -> NDArray[np.float32]:
                 "with x_min < x_max and y_min < y_max"
             )
         if box[0] < 0 or box[1] < 0:
-            raise PairError(f"{image}: box {index} is {box}; it begins outside the image")
+            raise PairError(f"{image}: box {index} is {box}; it starts outside the image")
     return array

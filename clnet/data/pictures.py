@@ -1,4 +1,4 @@
-"""Pictures of pairs: CC and MLO side by side, boxes in them, and lines that link the same mass."""
+"""Pictures of pairs: CC and MLO side by side, with boxes, and lines that link the same mass."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 from clnet.data.pair import VIEW_NAMES, Pair
 from clnet.data.reader import read_image
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart; labels tell boxes apart without colour.
+# Okabe and Ito's palette, safe for colour-blind readers; labels identify boxes without colour.
 COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00")
 GAP = 10  # pixels between the two views
 PAPER, INK = "#16181c", "#d5d9e0"
@@ -23,10 +23,10 @@ class Mark:
     """A box in a view.
 
     Attributes:
-        box: (x_min, y_min, x_max, y_max) in pixels of the image it is drawn on.
-        label: a word at its corner.
-        lesion: the number of its lesion; marks of one lesion in both views are linked, and share a colour.
-            None is for what is shown to compare with: a white box of broken lines, without a link.
+        box: (x_min, y_min, x_max, y_max) in pixels of the image.
+        label: the text next to it.
+        lesion: the number of its lesion; the marks of a lesion in both views are linked and share a colour.
+            None draws a dashed white box without a link, for comparison.
     """
 
     box: tuple[float, ...]
@@ -43,10 +43,10 @@ def pair_picture(
     """Draw a pair.
 
     Args:
-        images: [H, W] grey values of each view ("cc", "mlo"), shown from their darkest to their brightest.
+        images: grey values [H, W] by view ("cc", "mlo"), shown from darkest to brightest; None if missing.
         marks: the boxes in each view.
-        title: a line above the views.
-        height: of the views in pixels of the picture.
+        title: the line above the views.
+        height: of the views in the picture, in pixels.
     """
     letter = max(height // 34, 11)
     font = ImageFont.load_default(size=letter)
@@ -66,7 +66,7 @@ def pair_picture(
             x0, y0, x1, y1 = (c * factor for c in mark.box)
             box = (left + x0, header + y0, left + x1, header + y1)
             if mark.lesion is None:
-                _broken_box(draw, box)
+                _dashed_box(draw, box)
                 continue
             placed.setdefault(mark.lesion, []).append(box)
             colour = COLOURS[mark.lesion % len(COLOURS)]
@@ -101,13 +101,8 @@ def datalist_picture(pair: Pair, height: int = 520) -> Image.Image:
     return pair_picture({name: images.get(name) for name in VIEW_NAMES}, marks, title, height)
 
 
-def contact_sheet(pairs: Sequence[Pair], columns: int = 3, height: int = 420) -> Image.Image:
-    """Draw several pairs of a datalist on one sheet."""
-    return sheet([datalist_picture(pair, height) for pair in pairs], columns)
-
-
 def sheet(pictures: Sequence[Image.Image], columns: int) -> Image.Image:
-    """Lay pictures out in rows of `columns`."""
+    """Arrange pictures in rows of `columns`."""
     columns = min(columns, len(pictures))
     width = max(p.width for p in pictures) + 2 * GAP
     height = max(p.height for p in pictures) + 2 * GAP
@@ -118,7 +113,7 @@ def sheet(pictures: Sequence[Image.Image], columns: int) -> Image.Image:
 
 
 def to_grey(pixels: NDArray[np.float32]) -> Image.Image:
-    """Grey values [H, W] as an 8-bit picture, from their darkest to their brightest."""
+    """Grey values [H, W] as an 8-bit picture, from darkest to brightest."""
     low, high = float(pixels.min()), float(pixels.max())
     return Image.fromarray(((pixels - low) * (255 / max(high - low, 1e-6))).astype(np.uint8))
 
@@ -135,7 +130,7 @@ def _to_height(
 
 
 def _beside(box: tuple[float, float, float, float], length: float, left: float, right: float) -> float:
-    """Where a word begins: right of its box, or left of it, or else on it, wherever its view has room."""
+    """The x position of a label: right of its box, left of it, or on it, wherever the view has room."""
     after, before = box[2] + 3, box[0] - 3 - length
     if after + length <= right:
         return after
@@ -148,20 +143,20 @@ def _link(
     second: tuple[float, float, float, float],
     colour: str,
 ) -> None:
-    """A dotted line from the right edge of the left box to the left edge of the right box."""
-    _broken_line(
+    """A dashed line from the right edge of the left box to the left edge of the right box."""
+    _dashed_line(
         draw, (first[2], (first[1] + first[3]) / 2), (second[0], (second[1] + second[3]) / 2), colour
     )
 
 
-def _broken_box(draw: ImageDraw.ImageDraw, box: tuple[float, float, float, float]) -> None:
+def _dashed_box(draw: ImageDraw.ImageDraw, box: tuple[float, float, float, float]) -> None:
     x0, y0, x1, y1 = box
     corners = [(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)]
     for start, end in pairwise(corners):
-        _broken_line(draw, start, end, "#ffffff")
+        _dashed_line(draw, start, end, "#ffffff")
 
 
-def _broken_line(
+def _dashed_line(
     draw: ImageDraw.ImageDraw, start: tuple[float, float], end: tuple[float, float], colour: str
 ) -> None:
     first, last = np.array(start), np.array(end)

@@ -59,7 +59,7 @@ def read_image(file: str | PathLike[str], apply_voi: bool = True) -> Mammogram:
     """Read a DICOM, PNG or NIfTI file; it is opened once.
 
     Args:
-        file: its path; the format is told from the content.
+        file: its path; its content decides the format.
         apply_voi: whether to apply the file's VOI LUT or window (the first, if it offers several).
 
     Raises:

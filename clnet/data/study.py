@@ -145,7 +145,7 @@ def why_not_standard(header: ImageHeader, secondary_capture: bool = False) -> st
         ),
         (
             header.sop_class_uid.startswith(SECONDARY_CAPTURE) and not secondary_capture,
-            "secondary capture, not an original mammogram (a setting accepts these)",
+            "secondary capture, not an original mammogram (--secondary-capture accepts these)",
         ),
         (header.for_processing, "FOR PROCESSING, not for presentation"),
         (bool(special), f"special view: {', '.join(special)}"),

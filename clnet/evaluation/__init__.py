@@ -1,1 +1,1 @@
-"""What findings are worth: recall at false positives per image, links, intervals, errors, comparisons."""
+"""Evaluation: recall at false positives per image, links, intervals, error types, comparisons, the report."""

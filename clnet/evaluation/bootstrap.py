@@ -1,29 +1,28 @@
-"""Intervals and p-values by drawing patients with replacement.
+"""Confidence intervals and p-values from a bootstrap over patients.
 
-The images of a patient are not independent of each other, patients are; so whole patients are drawn. A
-drawing is a row of weights: how often each patient was drawn. The first row is all ones, the sample itself,
-so that a statistic computed row by row, [1 + resamples, …], has its value in row 0 and its spread in the
-rest.
+Images of one patient are not independent, so whole patients are resampled. A resample is a row of weights:
+how often each patient was drawn. The first row is all ones, the sample itself, so a statistic computed row
+by row, [1 + resamples, …], has its value in row 0 and its spread in the rest.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 LEVEL = 0.95
-"""Of the intervals."""
+"""The confidence level of the intervals."""
 
 
 def draw_patients(patients: int, resamples: int, seed: int) -> NDArray[np.float64]:
-    """Weights [1 + resamples, patients] of the patients: the sample itself, then the resamples."""
+    """Weights [1 + resamples, patients]: the sample itself, then the resamples."""
     rng = np.random.default_rng(seed)
     drawn = rng.multinomial(patients, np.full(patients, 1 / patients), size=resamples)
     return np.concatenate([np.ones((1, patients)), drawn])
 
 
 def interval(statistic: NDArray[np.float64]) -> dict[str, float | None]:
-    """Value, low and high of a statistic [1 + resamples]; None where it has no value (0 of 0).
+    """Value, low and high of a statistic [1 + resamples]; None where it is undefined (0 of 0).
 
-    The interval goes from the 2.5th to the 97.5th percentile of the resamples in which it has a value.
+    The interval spans the 2.5th to the 97.5th percentile of the resamples in which it is defined.
     """
     spread = statistic[1:][np.isfinite(statistic[1:])]
     if not np.isfinite(statistic[0]) or not len(spread):
@@ -33,10 +32,10 @@ def interval(statistic: NDArray[np.float64]) -> dict[str, float | None]:
 
 
 def p_value(difference: NDArray[np.float64]) -> float | None:
-    """Two-sided p of "no difference" from a paired difference [1 + resamples].
+    """Two-sided p-value of a paired difference [1 + resamples].
 
-    Twice the share of resamples on the rarer side of zero, those at zero included, with one more counted on
-    either side, so that p is never 0: with 2,000 resamples it is at least 0.001.
+    Twice the share of resamples on the rarer side of zero, zero included. One resample is added to each side,
+    so that p is never 0: with 2,000 resamples it is at least 0.001.
     """
     if not np.isfinite(difference[0]):
         return None
@@ -46,10 +45,10 @@ def p_value(difference: NDArray[np.float64]) -> float | None:
 
 
 def ratio(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A share; nan for 0 of 0."""
+    """The ratio of a part to a whole; nan for 0 / 0."""
     return np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0)
 
 
 def finite_or_none(number: float) -> float | None:
-    """A number as JSON can have it."""
+    """A number that JSON can hold: None if it is not finite."""
     return float(number) if np.isfinite(number) else None

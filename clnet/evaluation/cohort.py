@@ -1,4 +1,4 @@
-"""A cohort: the pairs of a section beside the findings about them, image by image and lesion by lesion."""
+"""A cohort: the pairs of a section with their findings, indexed by image and by lesion."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,24 +13,24 @@ from clnet.findings.types import Detections, Findings, PairFindings
 
 
 class CohortError(ClnetError):
-    """Findings that do not belong to the pairs; the message names the pair and the view."""
+    """Findings that do not match the pairs; the message names the pair and the view."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cohort:
-    """P pairs with I images, U lesions and L lesion boxes; a lesion has one box, or one in each view.
+    """P pairs with I images, U lesions and L lesion boxes; a lesion has one box or one per view.
 
     Attributes:
-        pairs, findings: [P] each, side by side.
-        pair_patient: [P] int, patients numbered as they first come.
+        pairs, findings: [P] each, in the same order.
+        pair_patient: [P] int, patients numbered in order of appearance.
         image_pair: [I] int, the pair of each image.
         image_view: [I] int, 0 for CC and 1 for MLO.
-        results: [I] what was found in each image and what is there.
+        results: [I] the detections and lesions of each image.
         lesion_pair: [U] int, the pair of each lesion.
         lesion_ids: [U] the id of each lesion within its pair.
         box_image: [L] int, the image of each lesion box.
         box_lesion: [L] int, its lesion.
-        skipped_views: how many images the findings say nothing about; they count as without detections.
+        skipped_views: how many images the findings do not cover; they count as images without detections.
     """
 
     pairs: tuple[Pair, ...]
@@ -61,6 +61,10 @@ class Cohort:
         """[U] whether a lesion has a box in both views."""
         return np.bincount(self.box_lesion, minlength=len(self.lesion_pair)) == len(VIEW_NAMES)
 
+    def split_by_image(self, of_detections: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """[I] arrays, one per image, from one value per detection [D]."""
+        return np.split(of_detections, np.cumsum([len(result.scores) for result in self.results])[:-1])
+
     def lesions_of_pairs(self) -> list[list[int]]:
         """[P] the lesions of each pair."""
         lesions: list[list[int]] = [[] for _ in self.pairs]
@@ -69,13 +73,13 @@ class Cohort:
         return lesions
 
 
-def gather(pairs: Sequence[Pair], findings: Findings) -> Cohort:
-    """Put findings beside pairs. Findings about other pairs are left out; a pair without any is an error."""
+def build_cohort(pairs: Sequence[Pair], findings: Findings) -> Cohort:
+    """Match findings to pairs. Findings of other pairs are ignored; a pair without findings is an error."""
     found = {pair.pair_id: pair for pair in findings}
     absent = [pair.pair_id for pair in pairs if pair.pair_id not in found]
     if absent:
         raise CohortError(
-            f"the findings hold nothing about {len(absent)} of {len(pairs)} pairs, the first of them "
+            f"the findings do not cover {len(absent)} of {len(pairs)} pairs, the first of them "
             f"{absent[0]!r}; a pair in which nothing was found needs an entry with empty boxes"
         )
     if not pairs:
@@ -92,7 +96,7 @@ def gather(pairs: Sequence[Pair], findings: Findings) -> Cohort:
             if view is None:
                 if detections:
                     raise CohortError(
-                        f"pair {pair.pair_id!r}: the findings hold {len(detections)} boxes in {name}, "
+                        f"pair {pair.pair_id!r}: the findings have {len(detections)} boxes in {name}, "
                         "but the datalist has no such view"
                     )
                 continue

@@ -1,6 +1,6 @@
-"""Runs side by side: differences on the same patients, with intervals and p-values.
+"""Comparison of runs: paired differences with intervals and p-values.
 
-Every resample draws the same patients for all runs, so that what makes a patient easy or hard for every run
+Every resample draws the same patients for all runs, so whatever makes a patient easy or hard for every run
 cancels out of their difference.
 """
 
@@ -15,11 +15,11 @@ from clnet.errors import ClnetError
 from clnet.evaluation.bootstrap import draw_patients
 from clnet.evaluation.figure import draw_froc
 from clnet.evaluation.froc import RATES
-from clnet.evaluation.record import Record, iou_key
+from clnet.evaluation.record import EvaluationRecord, iou_key, iou_words
 from clnet.evaluation.resampled import difference, statistics
 
 SAME_SETTINGS = ("count_duplicates", "operating_rate", "link_score")
-"""What runs must have in common, beside their pairs, to be compared."""
+"""Settings that runs must share to be compared, besides their pairs."""
 
 
 class ComparisonError(ClnetError):
@@ -27,35 +27,33 @@ class ComparisonError(ClnetError):
 
 
 class Run(NamedTuple):
-    """One evaluated run."""
+    """An evaluated run."""
 
     name: str
     metrics: dict[str, Any]
-    record: Record
+    record: EvaluationRecord
 
 
 def compare(runs: Sequence[Run], resamples: int = 2000, seed: int = 0) -> dict[str, Any]:
-    """Each further run minus the first.
+    """Every other run minus the first.
 
     Returns:
         ``{"reference": name, "runs": {name: {"iou=0.5": {"recall": {"0.25": D, …}, "mean_recall": D, "links":
         {"precision": D, …} or None}}}}`` where D is ``{"value", "low", "high", "p"}``.
     """
     if len(runs) < 2:
-        raise ComparisonError(f"{len(runs)} run given; a comparison takes two or more")
+        raise ComparisonError(f"{len(runs)} run given; give two or more")
     reference = runs[0]
     repeated = {run.name for run in runs if [other.name for other in runs].count(run.name) > 1}
     if repeated:
-        raise ComparisonError(f"two runs are named {min(repeated)!r}; runs need names of their own")
+        raise ComparisonError(f"two runs are named {min(repeated)!r}; rename one of their folders")
     for run in runs[1:]:
         _check_same(reference, run)
     weights = draw_patients(reference.record.patients, resamples, seed)
     of_runs = {run.name: statistics(run.record, weights) for run in runs}
     ious = [iou for iou in reference.record.curves if all(iou in run.record.curves for run in runs)]
     if not ious:
-        raise ComparisonError(
-            "the runs were evaluated at different IoU thresholds; evaluate them at the same"
-        )
+        raise ComparisonError("the runs have no IoU threshold in common; evaluate them with the same --iou")
 
     def minus_reference(run: Run, iou: float) -> dict[str, Any]:
         ours, theirs = of_runs[run.name][iou], of_runs[reference.name][iou]
@@ -77,17 +75,17 @@ def compare(runs: Sequence[Run], resamples: int = 2000, seed: int = 0) -> dict[s
     }
 
 
-def write_comparison(comparison: Mapping[str, Any], runs: Sequence[Run], out: str | Path) -> None:
-    """Write ``comparison.json`` and ``froc.png``, the curves of all runs with their bands, into a folder."""
-    out = Path(out)
-    out.mkdir(parents=True, exist_ok=True)
+def write_comparison(comparison: Mapping[str, Any], runs: Sequence[Run], output: str | Path) -> None:
+    """Write ``comparison.json`` and ``froc.png``, the curves of all runs with their bands, to a folder."""
+    output = Path(output)
+    output.mkdir(parents=True, exist_ok=True)
     panels = {
-        key.replace("iou=", "IoU ≥ "): {run.name: run.metrics["detection"][key]["curve"] for run in runs}
+        iou_words(key): {run.name: run.metrics["detection"][key]["curve"] for run in runs}
         for key in next(iter(comparison["runs"].values()))
     }
-    draw_froc(panels, out / "froc.png", RATES)
+    draw_froc(panels, output / "froc.png", RATES)
     content = json.dumps(comparison, ensure_ascii=False, indent=1, allow_nan=False)
-    (out / "comparison.json").write_text(content + "\n", encoding="utf-8")
+    (output / "comparison.json").write_text(content + "\n", encoding="utf-8")
 
 
 def _check_same(reference: Run, run: Run) -> None:
@@ -101,11 +99,11 @@ def _check_same(reference: Run, run: Run) -> None:
     ours, theirs = reference.record.pair_keys.tolist(), run.record.pair_keys.tolist()
     if ours != theirs:
         only = len(set(ours) ^ set(theirs))
-        what = f"{only} pairs are in one of them only" if only else "their pairs stand in another order"
+        what = f"{only} pairs are in only one of them" if only else "their pairs are in a different order"
         raise ComparisonError(f"{reference.name} and {run.name}: {what}; evaluate both on the same datalist")
     for name in ("pair_patient", "image_pair", "box_image", "box_lesion"):
         if not np.array_equal(getattr(reference.record, name), getattr(run.record, name)):
             raise ComparisonError(
-                f"{reference.name} and {run.name}: the same pairs, but other patients, views or lesions "
+                f"{reference.name} and {run.name}: the same pairs, but different patients, views or lesions "
                 f"({name} differs); evaluate both on the same datalist"
             )

@@ -1,7 +1,7 @@
-"""What kind of error each wrong or missing finding is, at one operating point.
+"""The type of each error at one operating point.
 
-The first two kinds are those of the paper's error analysis. A detection above the operating point that hits
-nothing has exactly one kind, the first of `duplicate`, `poor_localisation`,
+The first two types are those of the paper's error analysis. A detection above the operating point that hits
+nothing has exactly one type, the first of `duplicate`, `poor_localisation`,
 `false_positive_linked_to_lesion`, `false_pair` and `lone_false_positive` that fits.
 """
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from clnet.data.pair import VIEW_NAMES
 from clnet.evaluation.cohort import Cohort
 from clnet.evaluation.hits import DUPLICATE, Hits
-from clnet.evaluation.links import NOWHERE, Under, match_to_lesions, rightly_linked
+from clnet.evaluation.links import NO_LESION, MatchedLesions, correctly_linked, match_to_lesions
 from clnet.findings.types import Link
 
 ERROR_TYPES = {
@@ -30,7 +30,7 @@ ERROR_TYPES = {
     "missing_link": "a lesion found in both views, but not linked across them",
 }
 POOR_OVERLAP = 0.1
-"""The least IoU with a lesion at which a false positive is called poorly localised."""
+"""The minimum IoU with a lesion for a false positive to count as poorly localised."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class Error:
     """One error.
 
     Attributes:
-        type: of `ERROR_TYPES`.
-        pair_id: where.
-        view: "cc" or "mlo" where the error is in one view.
-        cc, mlo: the index in the findings of the detections that take part.
-        lesion_id: of the lesion, if one was missed or not linked.
-        score: of the detection or link that is wrong.
+        type: a key of `ERROR_TYPES`.
+        pair_id: the pair.
+        view: "cc" or "mlo" if the error is in one view.
+        cc, mlo: the indices of the detections involved, in the findings.
+        lesion_id: the lesion that was missed or not linked.
+        score: the score of the wrong detection or link.
     """
 
     type: str
@@ -56,7 +56,7 @@ class Error:
 
 
 def find_errors(
-    cohort: Cohort, hits: Hits, iou: float, barred_score: float, link_score: float
+    cohort: Cohort, hits: Hits, iou: float, cutoff_score: float, link_score: float
 ) -> list[Error]:
     """All errors of a cohort, pair by pair.
 
@@ -64,15 +64,15 @@ def find_errors(
         cohort: the pairs and their findings.
         hits: at that IoU threshold.
         iou: the threshold.
-        barred_score: detections above it count.
-        link_score: links of at least this score count.
+        cutoff_score: only detections above it count.
+        link_score: only links of at least this score count.
     """
-    under = match_to_lesions(cohort, hits.overlaps, iou)
+    matched = match_to_lesions(cohort, hits.overlaps, iou)
     links = [[link for link in pair.links if link.score >= link_score] for pair in cohort.findings]
     errors = [
-        *_lesion_errors(cohort, hits, barred_score, links, under),
-        *_detection_errors(cohort, hits, barred_score, links, under),
-        *_crossed_links(cohort, links, under),
+        *_lesion_errors(cohort, hits, cutoff_score, links, matched),
+        *_detection_errors(cohort, hits, cutoff_score, links, matched),
+        *_crossed_links(cohort, links, matched),
     ]
     place = {pair.pair_id: number for number, pair in enumerate(cohort.pairs)}
     kinds = list(ERROR_TYPES)
@@ -80,14 +80,14 @@ def find_errors(
 
 
 def _lesion_errors(
-    cohort: Cohort, hits: Hits, barred_score: float, links: list[list[Link]], under: Under
+    cohort: Cohort, hits: Hits, cutoff_score: float, links: list[list[Link]], matched: MatchedLesions
 ) -> Iterator[Error]:
     first = _first_detections(cohort)
     index_of_hit: list[int | None] = [None] * len(cohort.box_lesion)
-    for detection in np.flatnonzero((hits.lesion >= 0) & (hits.overlaps.scores > barred_score)).tolist():
+    for detection in np.flatnonzero((hits.lesion >= 0) & (hits.overlaps.scores > cutoff_score)).tolist():
         index_of_hit[hits.lesion[detection]] = detection - int(first[hits.overlaps.image[detection]])
     in_both_views = cohort.in_both_views
-    right = [rightly_linked(*of_pair, in_both_views)[0] for of_pair in zip(links, under, strict=True)]
+    right = [correctly_linked(*of_pair, in_both_views)[0] for of_pair in zip(links, matched, strict=True)]
     names_links = any(pair.links for pair in cohort.findings)
     for lesion, boxes in enumerate(cohort.box_of_lesion().tolist()):
         pair = int(cohort.lesion_pair[lesion])
@@ -105,13 +105,13 @@ def _lesion_errors(
 
 
 def _detection_errors(
-    cohort: Cohort, hits: Hits, barred_score: float, links: list[list[Link]], under: Under
+    cohort: Cohort, hits: Hits, cutoff_score: float, links: list[list[Link]], matched: MatchedLesions
 ) -> Iterator[Error]:
     overlaps = hits.overlaps
     first = _first_detections(cohort)
     best_iou = np.zeros(len(overlaps.scores))
     np.maximum.at(best_iou, overlaps.detection, overlaps.iou)
-    for detection in np.flatnonzero((hits.lesion < 0) & (overlaps.scores > barred_score)).tolist():
+    for detection in np.flatnonzero((hits.lesion < 0) & (overlaps.scores > cutoff_score)).tolist():
         image = int(overlaps.image[detection])
         pair, view = int(cohort.image_pair[image]), int(cohort.image_view[image])
         index = detection - int(first[image])
@@ -124,7 +124,7 @@ def _detection_errors(
             partner = _partner(links[pair], view, index)
             if partner is None:
                 kind = "lone_false_positive"
-            elif under[pair][1 - view][partner] == NOWHERE:
+            elif matched[pair][1 - view][partner] == NO_LESION:
                 kind = "false_pair"
             else:
                 kind = "false_positive_linked_to_lesion"
@@ -133,18 +133,18 @@ def _detection_errors(
         yield Error(kind, pair_id, VIEW_NAMES[view], cc, mlo, score=score)
 
 
-def _crossed_links(cohort: Cohort, links: list[list[Link]], under: Under) -> Iterator[Error]:
-    for pair, links_, (under_cc, under_mlo) in zip(cohort.pairs, links, under, strict=True):
+def _crossed_links(cohort: Cohort, links: list[list[Link]], matched: MatchedLesions) -> Iterator[Error]:
+    for pair, links_, (matched_cc, matched_mlo) in zip(cohort.pairs, links, matched, strict=True):
         for link in links_:
             if link.cc is None or link.mlo is None:
                 continue
-            on = under_cc[link.cc], under_mlo[link.mlo]
-            if NOWHERE not in on and on[0] != on[1]:
+            on = matched_cc[link.cc], matched_mlo[link.mlo]
+            if NO_LESION not in on and on[0] != on[1]:
                 yield Error("crossed_link", pair.pair_id, cc=link.cc, mlo=link.mlo, score=link.score)
 
 
 def _partner(links: list[Link], view: int, index: int) -> int | None:
-    """The index of the box in the other view that the surest link joins to a box, if any does."""
+    """The index of the box in the other view that the highest-scoring link joins to a box, if any."""
     joined = [
         (link.score, ends[1 - view])
         for link in links
@@ -154,6 +154,6 @@ def _partner(links: list[Link], view: int, index: int) -> int | None:
 
 
 def _first_detections(cohort: Cohort) -> NDArray[np.int64]:
-    """[I] the number of each image's first detection among all detections."""
+    """[I] the index of each image's first detection among all detections."""
     counts = np.array([len(result.scores) for result in cohort.results], np.int64)
     return np.cumsum(counts) - counts

@@ -1,4 +1,4 @@
-"""FROC curves as a picture: steps with their bands, readable without colour."""
+"""FROC curves as a figure: steps with their bands, readable without colour."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,13 +14,13 @@ _MARKERS = ("o", "s", "^", "D", "v", "P")
 def draw_froc(
     panels: Mapping[str, Mapping[str, Mapping[str, Any]]], path: Path, rates: tuple[float, ...]
 ) -> None:
-    """Draw one panel beside another, each with its curves; the suffix of the path chooses the format.
+    """Draw panels side by side, each with its curves; the suffix of the path sets the format.
 
     Args:
         panels: by title, then by the name of the curve; a curve is ``{"fpi", "value", "low", "high"}``, as in
             ``metrics.json``.
-        path: of the picture.
-        rates: the FPI that are ticked and marked.
+        path: the file to write.
+        rates: the FPI at which the axis has ticks and the curves have markers.
     """
     figure = Figure(figsize=(1.2 + 4.6 * len(panels), 4.4), layout="constrained", dpi=150)
     every_axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]

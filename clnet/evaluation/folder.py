@@ -1,7 +1,7 @@
-"""The folder that an evaluation is written to.
+"""The folder of an evaluation.
 
-``metrics.json`` is for people and programs; ``errors.json`` lists every error; ``record.npz`` is what
-`clnet compare` computes from; ``froc.png`` is the curve; ``report.html`` is the page.
+``metrics.json`` holds every number, ``errors.json`` every error, ``record.npz`` what `clnet compare` needs;
+``froc.png`` is the curve and ``report.html`` the report.
 """
 
 import json
@@ -17,7 +17,7 @@ from clnet.evaluation.error_types import Error
 from clnet.evaluation.figure import draw_froc
 from clnet.evaluation.froc import RATES
 from clnet.evaluation.metrics import SCHEMA_VERSION, Evaluation, EvaluationSettings, evaluate
-from clnet.evaluation.record import pair_key, read_record, write_record
+from clnet.evaluation.record import iou_words, pair_key, read_record, write_record
 from clnet.evaluation.report import MAX_PAIRS, write_report
 from clnet.findings.types import read_findings
 
@@ -26,7 +26,7 @@ ERRORS_FILE = "errors.json"
 
 
 class FolderError(ClnetError):
-    """A folder that holds no evaluation; the message names the file."""
+    """A folder without an evaluation; the message names the file."""
 
 
 def evaluate_files(
@@ -41,13 +41,13 @@ def evaluate_files(
     """Evaluate a findings file on a section of a datalist; `clnet.evaluate`.
 
     Args:
-        datalist: its file, or the folder with it.
+        datalist: a datalist, or a folder with one.
         findings: the findings file.
-        section: of the datalist.
-        output: the folder to write metrics, errors, curves and the page to; without it nothing is written.
-        settings: of the evaluation.
-        report: whether to write the page ``report.html``.
-        max_pairs: the most pairs in the viewer of the page.
+        section: the section of the datalist to evaluate on.
+        output: the folder to write metrics, errors, curves and the report to; None writes nothing.
+        settings: None for the defaults.
+        report: whether to write ``report.html``.
+        max_pairs: the maximum number of pairs in the report's viewer.
     """
     data = read_datalist(datalist)
     found = read_findings(findings)
@@ -57,28 +57,28 @@ def evaluate_files(
         raise CohortError(f"{findings} on section {section!r} of {datalist}: {error}") from error
     if output is None:
         return evaluation
-    out, metrics = Path(output), evaluation.metrics
+    output, metrics = Path(output), evaluation.metrics
     metrics["data"] = {
         "name": data.name,
         "section": section,
-        "datalist": Path(os.path.relpath(datalist, out)).as_posix(),
-        "findings": Path(os.path.relpath(findings, out)).as_posix(),
+        "datalist": Path(os.path.relpath(datalist, output)).as_posix(),
+        "findings": Path(os.path.relpath(findings, output)).as_posix(),
     }
-    out.mkdir(parents=True, exist_ok=True)
-    write_record(evaluation.record, out)
+    output.mkdir(parents=True, exist_ok=True)
+    write_record(evaluation.record, output)
     lines = ",".join(f"\n {_json(asdict(error))}" for error in evaluation.errors)
-    (out / ERRORS_FILE).write_text(f"[{lines}]\n", encoding="utf-8")
-    curves = {f"IoU ≥ {key.removeprefix('iou=')}": at["curve"] for key, at in metrics["detection"].items()}
-    draw_froc({metrics["model"]: curves}, out / "froc.png", RATES)
+    (output / ERRORS_FILE).write_text(f"[{lines}]\n", encoding="utf-8")
+    curves = {iou_words(key): at["curve"] for key, at in metrics["detection"].items()}
+    draw_froc({metrics["model"]: curves}, output / "froc.png", RATES)
     if report:
-        write_report(out, metrics, evaluation.errors, data[section], found, max_pairs)
-    # Last, so that a folder with metrics is a whole one.
-    (out / METRICS_FILE).write_text(_json(metrics, indent=1) + "\n", encoding="utf-8")
+        write_report(output, metrics, evaluation.errors, data[section], found, max_pairs)
+    # Last, so that a folder with metrics is complete.
+    (output / METRICS_FILE).write_text(_json(metrics, indent=1) + "\n", encoding="utf-8")
     return evaluation
 
 
 def report_on_folder(folder: str | Path, max_pairs: int = MAX_PAIRS) -> Path:
-    """Make the page of a folder that holds an evaluation, and say where it is.
+    """Write the report of a finished evaluation to its folder, and return its path.
 
     The datalist and the findings that the metrics name must still be where they were.
     """
@@ -89,14 +89,16 @@ def report_on_folder(folder: str | Path, max_pairs: int = MAX_PAIRS) -> Path:
         errors = [Error(**error) for error in json.loads(path.read_text(encoding="utf-8"))]
         datalist, findings = (folder / metrics["data"][name] for name in ("datalist", "findings"))
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise FolderError(f"{path}: no errors of an evaluation ({error!r}); evaluate again") from error
+        raise FolderError(
+            f"{path}: cannot be read as the errors of an evaluation ({error!r}); evaluate again"
+        ) from error
     pairs = read_datalist(datalist)[metrics["data"]["section"]]
     record = read_record(folder)
     boxes = sum(len(view.boxes) for pair in pairs for view in pair.views.values())
     if [pair_key(pair.pair_id) for pair in pairs] != record.pair_keys.tolist() or boxes != len(
         record.box_image
     ):
-        raise FolderError(f"{datalist}: holds other pairs or boxes than were evaluated; evaluate again")
+        raise FolderError(f"{datalist}: its pairs or boxes have changed since the evaluation; evaluate again")
     return write_report(folder, metrics, errors, pairs, read_findings(findings), max_pairs)
 
 
@@ -112,7 +114,7 @@ def read_metrics(folder: str | Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise FolderError(f"{path}: cannot be read as JSON: {error}") from error
     if not isinstance(metrics, dict) or metrics.get("schema") != SCHEMA_VERSION or "detection" not in metrics:
-        raise FolderError(f"{path}: holds no evaluation of schema {SCHEMA_VERSION}; evaluate again")
+        raise FolderError(f"{path}: not an evaluation of schema {SCHEMA_VERSION}; evaluate again")
     return metrics
 
 

@@ -1,11 +1,11 @@
 """Which detection hits which lesion.
 
-Detections are taken by falling score (equal scores: in their order in the list). Each hits, among the lesions
-of its image that it overlaps with at least the IoU threshold and that nothing has hit yet, the one that it
-overlaps most. A detection that overlaps enough, but only with lesions that are already hit, is a duplicate.
-Every other detection is a false positive.
+Detections are taken in descending order of score (equal scores: in list order). Each hits, among the lesions
+of its image whose IoU with it reaches the threshold and that are not hit yet, the one with the largest IoU.
+A detection that reaches the threshold only with lesions that are already hit is a duplicate. Every other
+detection is a false positive.
 
-All images are handled at once, as flat arrays: D detections and L lesion boxes, one image after another.
+All images are processed at once, as flat arrays: D detections and L lesion boxes, image after image.
 """
 
 from collections.abc import Sequence
@@ -20,26 +20,26 @@ DUPLICATE = -2
 
 
 class ImageResult(NamedTuple):
-    """One image: what was found and what is there. Boxes are xyxy, in any one unit for both."""
+    """The detections and lesions of one image. Boxes are xyxy, all in the same unit."""
 
     boxes: NDArray[np.floating]
-    """[n, 4] of the detections."""
+    """[n, 4], the detections."""
     scores: NDArray[np.floating]
-    """[n], finite; higher is surer."""
+    """[n], finite."""
     lesions: NDArray[np.floating]
-    """[m, 4] boxes of the lesions."""
+    """[m, 4], the lesion boxes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Overlaps:
-    """All detections and lesions of a set of images, and where they overlap.
+    """All detections and lesion boxes of a set of images, and their overlaps.
 
     Attributes:
-        images: how many, those without detections or lesions too.
+        images: the number of images, including those without detections or lesions.
         scores: [D] float64.
         image: [D] int, the image of each detection.
         lesion_image: [L] int, the image of each lesion box.
-        detection, lesion, iou: [K], each detection and lesion of one image whose IoU is above 0.
+        detection, lesion, iou: [K], each detection and lesion box of the same image with IoU > 0.
     """
 
     images: int
@@ -56,7 +56,7 @@ class Hits:
     """The outcome of every detection at one IoU threshold.
 
     Attributes:
-        overlaps: what it was decided from.
+        overlaps: what the outcomes were decided from.
         lesion: [D] int, the lesion box that the detection hits, `FALSE_POSITIVE` or `DUPLICATE`.
     """
 
@@ -65,11 +65,11 @@ class Hits:
 
 
 def find_overlaps(results: Sequence[ImageResult]) -> Overlaps:
-    """Overlaps between detections and lesions, image by image."""
+    """Overlaps between the detections and lesions of each image."""
     detections = np.array([len(result.scores) for result in results], np.int64)
     lesions = np.array([len(result.lesions) for result in results], np.int64)
     image = np.repeat(np.arange(len(results)), detections)
-    # Each detection stands beside each lesion of its image: [K] index pairs without a loop over images.
+    # Every detection with every lesion of its image: [K] index pairs without a loop over images.
     beside = lesions[image]
     detection = np.repeat(np.arange(len(image)), beside)
     nth = np.arange(len(detection)) - np.repeat(np.cumsum(beside) - beside, beside)
@@ -91,7 +91,7 @@ def find_overlaps(results: Sequence[ImageResult]) -> Overlaps:
 
 
 def find_hits(overlaps: Overlaps, iou: float) -> Hits:
-    """Decide what each detection hits where an IoU of at least `iou` (above 0) is asked for."""
+    """Decide what each detection hits at the IoU threshold `iou`, above 0."""
     outcome = np.full(len(overlaps.scores), FALSE_POSITIVE, np.int64)
     enough = overlaps.iou >= iou
     detection, lesion = overlaps.detection[enough], overlaps.lesion[enough]

@@ -1,9 +1,9 @@
 """How well lesions are linked across the views of a breast.
 
-A box *lies on* the lesion that it overlaps most, if that is enough. A link of two boxes is right if both
-lie on one lesion; a link to the dustbin is right if its box lies on a lesion that has no box in the other
-view. A lesion is linked rightly once: further right links are neither right nor wrong, as with detections.
-Breasts of which one view is missing pose no question of linking and are left out.
+A box matches the lesion that it overlaps most, if the IoU reaches the threshold. A link between two boxes is
+correct if both match the same lesion; a link to the dustbin is correct if its box matches a lesion without a
+box in the other view. A lesion is linked correctly once: further correct links count neither as right nor as
+wrong, as with detections. Breasts with a missing view have nothing to link and are left out.
 """
 
 from collections.abc import Iterable
@@ -18,93 +18,97 @@ from clnet.evaluation.cohort import Cohort
 from clnet.evaluation.hits import Overlaps
 from clnet.findings.types import Link
 
-NOWHERE = -1
-Under = tuple[tuple[NDArray[np.int64], ...], ...]
-"""``[pair][view]`` [n] int: the lesion that each detection lies on, or `NOWHERE`."""
+NO_LESION = -1
+MatchedLesions = tuple[tuple[NDArray[np.int64], ...], ...]
+"""``[pair][view]`` [n] int: the lesion that each detection matches, or `NO_LESION`."""
 
 
 class LinkCounts(NamedTuple):
-    """What the links of each breast come to; all [P] int."""
+    """Counts per breast; all [P] int."""
 
     right: NDArray[np.int64]
     wrong: NDArray[np.int64]
     lesions: NDArray[np.int64]
-    """To be linked, to each other or to the dustbin."""
+    """Lesions to link, across the views or to the dustbin."""
     detected: NDArray[np.int64]
-    """Lesions that are in both views and found in both."""
+    """Lesions that are present and found in both views."""
     detected_right: NDArray[np.int64]
-    """Of these, the rightly linked."""
+    """Of these, the correctly linked ones."""
+
+    def where(self, pairs: NDArray[np.bool_]) -> "LinkCounts":
+        """The same with zeros outside the pairs that are True, [P]."""
+        return LinkCounts(*(count * pairs for count in self))
 
 
-def match_to_lesions(cohort: Cohort, overlaps: Overlaps, iou: float) -> Under:
-    """The lesion that each detection lies on; nothing for a view that is missing."""
-    under = np.full(len(overlaps.scores), NOWHERE)
+def match_to_lesions(cohort: Cohort, overlaps: Overlaps, iou: float) -> MatchedLesions:
+    """The lesion that each detection matches; empty for a missing view."""
+    matched = np.full(len(overlaps.scores), NO_LESION)
     enough = overlaps.iou >= iou
-    # Written from the smallest overlap to the largest, so that the largest stays; of equal ones the first.
+    # Written in ascending order of overlap, so that the largest remains; of equal ones the first.
     order = np.lexsort((-overlaps.lesion[enough], overlaps.iou[enough]))
-    under[overlaps.detection[enough][order]] = cohort.box_lesion[overlaps.lesion[enough][order]]
+    matched[overlaps.detection[enough][order]] = cohort.box_lesion[overlaps.lesion[enough][order]]
     views = [[np.zeros(0, np.int64)] * len(VIEW_NAMES) for _ in cohort.pairs]
-    ends = np.cumsum([len(result.scores) for result in cohort.results])
-    for pair, view, part in zip(
-        cohort.image_pair, cohort.image_view, np.split(under, ends[:-1]), strict=True
-    ):
+    parts = cohort.split_by_image(matched)
+    for pair, view, part in zip(cohort.image_pair, cohort.image_view, parts, strict=True):
         views[pair][view] = part
     return tuple(map(tuple, views))
 
 
 def linked_lesion(
-    link: Link, under: tuple[NDArray[np.int64], ...], in_both_views: NDArray[np.bool_]
+    link: Link, matched: tuple[NDArray[np.int64], ...], in_both_views: NDArray[np.bool_]
 ) -> int | None:
-    """The lesion that a link joins rightly; None if the link is wrong.
+    """The lesion that a link links correctly; None if the link is wrong.
 
     Args:
-        link: of one breast.
-        under: of this pair, of `match_to_lesions`.
+        link: a link of one breast.
+        matched: the entry of this pair in `match_to_lesions`.
         in_both_views: [U] whether a lesion has a box in both views.
     """
-    lesions = {int(under[view][index]) for view, index in enumerate((link.cc, link.mlo)) if index is not None}
+    lesions = {
+        int(matched[view][index]) for view, index in enumerate((link.cc, link.mlo)) if index is not None
+    }
     lesion = lesions.pop()
     to_dustbin = link.cc is None or link.mlo is None
-    is_wrong = lesions or lesion == NOWHERE or to_dustbin == bool(in_both_views[lesion])
+    is_wrong = lesions or lesion == NO_LESION or to_dustbin == bool(in_both_views[lesion])
     return None if is_wrong else lesion
 
 
-def rightly_linked(
-    links: Iterable[Link], under: tuple[NDArray[np.int64], ...], in_both_views: NDArray[np.bool_]
+def correctly_linked(
+    links: Iterable[Link], matched: tuple[NDArray[np.int64], ...], in_both_views: NDArray[np.bool_]
 ) -> tuple[set[int], int]:
-    """The lesions of one breast that are rightly linked, and how many links are wrong.
+    """The correctly linked lesions of one breast, and the number of wrong links.
 
     Args:
-        links: those that count.
-        under: see `linked_lesion`.
+        links: the links that count.
+        matched: see `linked_lesion`.
         in_both_views: see `linked_lesion`.
     """
-    lesions = [linked_lesion(link, under, in_both_views) for link in links]
+    lesions = [linked_lesion(link, matched, in_both_views) for link in links]
     return {lesion for lesion in lesions if lesion is not None}, lesions.count(None)
 
 
 def count_links(
-    cohort: Cohort, overlaps: Overlaps, iou: float, least_score: float, found: NDArray[np.bool_]
+    cohort: Cohort, overlaps: Overlaps, iou: float, min_score: float, found: NDArray[np.bool_]
 ) -> LinkCounts:
     """Count right and wrong links in each breast.
 
     Args:
         cohort: the pairs and their findings.
-        overlaps: of its images.
-        iou: that is enough.
-        least_score: of the links that count.
+        overlaps: the overlaps in its images.
+        iou: the threshold.
+        min_score: the minimum score of links that count.
         found: [L] whether each lesion box is found at the operating point.
     """
     in_both_views = cohort.in_both_views
     found_in_both = in_both_views & (np.bincount(cohort.box_lesion, found, len(in_both_views)) == 2)
-    under = match_to_lesions(cohort, overlaps, iou)
+    matched = match_to_lesions(cohort, overlaps, iou)
     lesions_of = cohort.lesions_of_pairs()
     counts = np.zeros((len(cohort.pairs), len(LinkCounts._fields)), np.int64)
     for number, pair in enumerate(cohort.pairs):
         if len(pair.views) < len(VIEW_NAMES):
             continue
-        kept = [link for link in cohort.findings[number].links if link.score >= least_score]
-        right, wrong = rightly_linked(kept, under[number], in_both_views)
+        kept = [link for link in cohort.findings[number].links if link.score >= min_score]
+        right, wrong = correctly_linked(kept, matched[number], in_both_views)
         detected = {lesion for lesion in lesions_of[number] if found_in_both[lesion]}
         counts[number] = len(right), wrong, len(lesions_of[number]), len(detected), len(detected & right)
     return LinkCounts(*counts.T)
@@ -113,7 +117,7 @@ def count_links(
 def link_statistics(
     counts: LinkCounts, pair_patient: NDArray[np.int64], weights: NDArray[np.float64]
 ) -> dict[str, NDArray[np.float64]]:
-    """Precision, recall, f1 and accuracy given that both boxes are detected, each [R].
+    """Precision, recall, F1, and accuracy over lesions detected in both views, each [R].
 
     Args:
         counts: [P] each.

@@ -1,4 +1,4 @@
-"""An evaluation: all numbers together, as they go to ``metrics.json``."""
+"""An evaluation: every number in ``metrics.json``."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,36 +11,37 @@ from numpy.typing import NDArray
 from clnet.data.pair import Pair
 from clnet.errors import ClnetError
 from clnet.evaluation.bootstrap import LEVEL, draw_patients, finite_or_none, interval
-from clnet.evaluation.cohort import Cohort, gather
+from clnet.evaluation.cohort import Cohort, build_cohort
 from clnet.evaluation.error_types import ERROR_TYPES, Error, find_errors
 from clnet.evaluation.froc import IOU_THRESHOLDS, MEAN_RATES, RATES, cutoff_scores, froc, recalls
 from clnet.evaluation.hits import find_hits, find_overlaps
 from clnet.evaluation.links import LinkCounts, count_links, link_statistics
-from clnet.evaluation.record import UNITS, Record, iou_key, make_record
+from clnet.evaluation.record import UNITS, EvaluationRecord, iou_key, make_record
 from clnet.evaluation.subgroups import groups_of_boxes, groups_of_pairs
 from clnet.findings.types import Findings
 
 SCHEMA_VERSION = 1
 CURVE_RATES = tuple((2.0 ** (np.arange(49) / 8 - 4)).tolist())
-"""FPI from 1/16 to 4, eight steps to a doubling; `RATES` are among them."""
+"""FPI from 1/16 to 4 in eight steps per doubling; `RATES` are among them."""
 
 
-class SettingsError(ClnetError):
-    """A setting of the evaluation that makes no sense."""
+class EvaluationSettingsError(ClnetError):
+    """An invalid setting of the evaluation."""
 
 
 @dataclass(frozen=True)
 class EvaluationSettings:
-    """What may be chosen.
+    """Settings of an evaluation.
 
     Attributes:
-        ious: the overlaps that are asked for; errors are told apart at the first.
-        count_duplicates: whether a further detection on a lesion that is already hit is a false positive;
-            otherwise it is neither that nor a hit.
-        operating_rate: the false positives per image at which errors are counted and lesions are "detected".
-        link_score: the least score of links that count.
-        resamples: of the bootstrap.
-        seed: of the bootstrap.
+        ious: IoU thresholds of a hit; errors are classified at the first.
+        count_duplicates: whether another detection on a lesion that is already hit is a false positive;
+            if not, it is neither that nor a hit.
+        operating_rate: the false positives per image at which errors are classified and a lesion counts as
+            detected.
+        link_score: the minimum score of links that count.
+        resamples: the number of bootstrap resamples.
+        seed: the seed of the bootstrap.
     """
 
     ious: tuple[float, ...] = IOU_THRESHOLDS
@@ -53,28 +54,32 @@ class EvaluationSettings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "ious", tuple(self.ious))
         if not self.ious or not all(0 < iou <= 1 for iou in self.ious):
-            raise SettingsError(f"ious are {self.ious}; expected at least one, each above 0 and at most 1")
+            raise EvaluationSettingsError(
+                f"ious are {self.ious}; expected at least one, each above 0 and at most 1"
+            )
         if not self.operating_rate > 0:
-            raise SettingsError(f"operating_rate is {self.operating_rate}; expected a number above 0")
+            raise EvaluationSettingsError(
+                f"operating_rate is {self.operating_rate}; expected a number above 0"
+            )
         if self.resamples < 1:
-            raise SettingsError(f"resamples is {self.resamples}; expected at least 1")
+            raise EvaluationSettingsError(f"resamples is {self.resamples}; expected at least 1")
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The outcome: numbers, every error, and what comparisons are computed from."""
+    """The numbers, every error, and the record that comparisons are computed from."""
 
     metrics: dict[str, Any]
     errors: list[Error]
-    record: Record
+    record: EvaluationRecord
 
 
 def evaluate(
     pairs: Sequence[Pair], findings: Findings, settings: EvaluationSettings | None = None
 ) -> Evaluation:
-    """Evaluate findings against the pairs that they are about."""
+    """Evaluate findings on the pairs that they are about."""
     settings = settings or EvaluationSettings()
-    cohort = gather(pairs, findings)
+    cohort = build_cohort(pairs, findings)
     overlaps = find_overlaps(cohort.results)
     hits = {iou: find_hits(overlaps, iou) for iou in settings.ious}
     curves = {iou: froc(hits[iou], settings.count_duplicates) for iou in settings.ious}
@@ -93,7 +98,7 @@ def evaluate(
         }
     record = make_record(cohort, curves, links)
     weights = draw_patients(record.patients, settings.resamples, settings.seed)
-    barred = {
+    cutoffs = {
         iou: cutoff_scores(curves[iou], CURVE_RATES, record.image_patient, weights) for iou in settings.ious
     }
     first = settings.ious[0]
@@ -103,7 +108,7 @@ def evaluate(
         "model": findings.model,
         "settings": {**asdict(settings), "interval_level": LEVEL},
         "counts": _counts(cohort),
-        "detection": {iou_key(iou): _detection(record, iou, barred[iou], weights) for iou in settings.ious},
+        "detection": {iou_key(iou): _detection(record, iou, cutoffs[iou], weights) for iou in settings.ious},
         "links": {iou_key(iou): _links(record, counts, weights) for iou, counts in links.items()} or None,
         "errors": {
             "iou": first,
@@ -112,25 +117,25 @@ def evaluate(
             "subgroups": _error_subgroups(cohort, errors),
         },
         "subgroups": {
-            iou_key(iou): _subgroups(cohort, record, iou, barred[iou], weights) for iou in settings.ious
+            iou_key(iou): _subgroups(cohort, record, iou, cutoffs[iou], weights) for iou in settings.ious
         },
     }
     return Evaluation(metrics, errors, record)
 
 
 def _detection(
-    record: Record, iou: float, barred: NDArray[np.float64], weights: NDArray[np.float64]
+    record: EvaluationRecord, iou: float, cutoffs: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> dict[str, Any]:
     content: dict[str, Any] = {}
     for unit in UNITS:
-        statistic = recalls(*record.units(unit, iou), weights, barred)  # [1 + resamples, curve]
+        statistic = recalls(*record.units(unit, iou), weights, cutoffs)  # [1 + resamples, curve]
         at = {rate: statistic[:, CURVE_RATES.index(rate)] for rate in RATES}
         table = {f"{rate:g}": interval(values) for rate, values in at.items()}
         if unit == "image":
             content["recall"] = table
             content["mean_recall"] = interval(np.mean([at[rate] for rate in MEAN_RATES], axis=0))
             content["score_above"] = {
-                f"{rate:g}": finite_or_none(barred[0, CURVE_RATES.index(rate)]) for rate in RATES
+                f"{rate:g}": finite_or_none(cutoffs[0, CURVE_RATES.index(rate)]) for rate in RATES
             }
             points = [interval(column) for column in statistic.T]
             content["curve"] = {
@@ -142,9 +147,8 @@ def _detection(
     return content
 
 
-def _links(record: Record, counts: LinkCounts, weights: NDArray[np.float64]) -> dict[str, Any]:
-    several = record.lesions_of_pair() > 1
-    rows = {"all": counts, "several_lesions": LinkCounts(*(count * several for count in counts))}
+def _links(record: EvaluationRecord, counts: LinkCounts, weights: NDArray[np.float64]) -> dict[str, Any]:
+    rows = {"all": counts, "several_lesions": counts.where(record.lesions_of_pair() > 1)}
     return {
         name: {
             **{
@@ -158,7 +162,11 @@ def _links(record: Record, counts: LinkCounts, weights: NDArray[np.float64]) -> 
 
 
 def _subgroups(
-    cohort: Cohort, record: Record, iou: float, barred: NDArray[np.float64], weights: NDArray[np.float64]
+    cohort: Cohort,
+    record: EvaluationRecord,
+    iou: float,
+    cutoffs: NDArray[np.float64],
+    weights: NDArray[np.float64],
 ) -> dict[str, Any]:
     """Recall of the lesion boxes of each subgroup at the thresholds of the whole set."""
     columns = [CURVE_RATES.index(rate) for rate in RATES]
@@ -168,7 +176,7 @@ def _subgroups(
         content[name] = {}
         for label in sorted({label for label in labels if label is not None}):
             those = np.array([other == label for other in labels])
-            statistic = recalls(found_at[those], patient[those], weights, barred[:, columns])
+            statistic = recalls(found_at[those], patient[those], weights, cutoffs[:, columns])
             content[name][label] = {
                 "boxes": int(those.sum()),
                 "recall": {

@@ -1,7 +1,7 @@
 """The record of an evaluation: what intervals and comparisons are computed from, without boxes or pixels.
 
-It is a file of plain arrays, so that two runs can be compared without their findings or images. Patients are
-numbers in it, and pairs digests of their ids.
+It is a file of plain arrays, so two runs can be compared without their findings or images. It holds no names:
+patients are numbers, pairs are digests of their ids.
 """
 
 import hashlib
@@ -19,8 +19,8 @@ from clnet.evaluation.links import LinkCounts
 
 FILE_NAME = "record.npz"
 UNITS = ("image", "lesion", "breast", "case")
-"""What a recall may count: lesion boxes image by image; lesions, breasts with lesions and patients with
-lesions, each found if a lesion box of theirs is hit in at least one view."""
+"""What recall is computed over: lesion boxes in single images; lesions, breasts with lesions, and patients
+with lesions, each found if one of its lesion boxes is hit in at least one view."""
 
 
 class RecordError(ClnetError):
@@ -28,17 +28,17 @@ class RecordError(ClnetError):
 
 
 @dataclass(frozen=True, eq=False)
-class Record:
-    """P pairs with I images and L lesion boxes, and what became of them at each IoU threshold.
+class EvaluationRecord:
+    """P pairs with I images and L lesion boxes, and their outcomes at each IoU threshold.
 
     Attributes:
-        pair_keys: [P] text, a digest of each pair's id: it tells whether two records are of the same pairs.
-        pair_patient: [P] int.
-        image_pair: [I] int.
-        box_image: [L] int.
-        box_lesion: [L] int.
+        pair_keys: [P] text, a digest of each pair's id, to check that two records are of the same pairs.
+        pair_patient: [P] int, the patient of each pair.
+        image_pair: [I] int, the pair of each image.
+        box_image: [L] int, the image of each lesion box.
+        box_lesion: [L] int, the lesion of each lesion box.
         curves: by IoU threshold.
-        links: by IoU threshold; empty if the findings name no links.
+        links: by IoU threshold; empty if the findings have no links.
     """
 
     pair_keys: NDArray[np.str_]
@@ -51,16 +51,16 @@ class Record:
 
     @property
     def patients(self) -> int:
-        """How many."""
+        """The number of patients."""
         return int(self.pair_patient.max()) + 1
 
     @property
     def image_patient(self) -> NDArray[np.int64]:
-        """[I] int."""
+        """[I] int, the patient of each image."""
         return self.pair_patient[self.image_pair]
 
     def lesions_of_pair(self) -> NDArray[np.int64]:
-        """[P] int, how many lesions each breast has."""
+        """[P] int, the number of lesions of each breast."""
         _, first = np.unique(self.box_lesion, return_index=True)
         return np.bincount(self.image_pair[self.box_image[first]], minlength=len(self.pair_keys))
 
@@ -79,9 +79,11 @@ class Record:
         return found_at, box_patient[first]
 
 
-def make_record(cohort: Cohort, curves: dict[float, Froc], links: dict[float, LinkCounts]) -> Record:
+def make_record(
+    cohort: Cohort, curves: dict[float, Froc], links: dict[float, LinkCounts]
+) -> EvaluationRecord:
     """The record of a cohort."""
-    return Record(
+    return EvaluationRecord(
         pair_keys=np.array([pair_key(pair.pair_id) for pair in cohort.pairs]),
         pair_patient=cohort.pair_patient,
         image_pair=cohort.image_pair,
@@ -97,7 +99,7 @@ _CURVE = ("false_positives", "false_positive_image", "found_at")
 
 
 def pair_key(pair_id: str) -> str:
-    """A digest of a pair's id, in which data sets may hide a patient's."""
+    """A digest of a pair's id, which may contain a patient's."""
     return hashlib.sha256(pair_id.encode()).hexdigest()[:16]
 
 
@@ -106,8 +108,13 @@ def iou_key(iou: float) -> str:
     return f"iou={iou:g}"
 
 
-def write_record(record: Record, folder: Path) -> None:
-    """Write the record into a folder."""
+def iou_words(key: str) -> str:
+    """An `iou_key` as people read it: IoU ≥ 0.5."""
+    return key.replace("iou=", "IoU ≥ ")
+
+
+def write_record(record: EvaluationRecord, folder: Path) -> None:
+    """Write the record to a folder."""
     arrays = {name: getattr(record, name) for name in _SHARED}
     for iou, curve in record.curves.items():
         arrays |= {f"{iou_key(iou)}/{name}": getattr(curve, name) for name in _CURVE}
@@ -116,7 +123,7 @@ def write_record(record: Record, folder: Path) -> None:
     np.savez(folder / FILE_NAME, **arrays)
 
 
-def read_record(folder: str | Path) -> Record:
+def read_record(folder: str | Path) -> EvaluationRecord:
     """Read the record of an evaluation from its folder."""
     path = Path(folder) / FILE_NAME
     if not path.is_file():
@@ -137,5 +144,5 @@ def read_record(folder: str | Path) -> Record:
                 if f"{iou_key(iou)}/links" in arrays
             }
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise RecordError(f"{path}: cannot be read as a record of an evaluation: {error}") from error
-    return Record(**shared, curves=curves, links=links)
+        raise RecordError(f"{path}: cannot be read as the record of an evaluation: {error}") from error
+    return EvaluationRecord(**shared, curves=curves, links=links)

@@ -1,8 +1,7 @@
-"""The page of an evaluation: one HTML file with everything in it, to be opened from anywhere.
+"""The report of an evaluation: one self-contained HTML file that needs no network.
 
-The page is the files of ``report_page`` beside this one, and data as JSON: one block with all numbers, and
-one for each pair of the viewer, which the page reads only when it shows the pair. It asks nothing of the
-network.
+It consists of the files in ``report_page`` and of data as JSON: one block with all numbers, and one per pair
+of the viewer, which is parsed only when the pair is shown.
 """
 
 import base64
@@ -36,10 +35,10 @@ from clnet.findings.types import Findings
 
 FILE_NAME = "report.html"
 MAX_PAIRS = 200
-"""In the viewer, unless said otherwise. A pair of films takes some 50 kB."""
+"""The default number of pairs in the viewer. A pair of films takes about 50 kB."""
 PICTURE_SIDE = 800  # pixels of the longer side
 JPEG_QUALITY = 80
-MOST_THREADS = 8  # each holds a film of some hundred megabytes
+MAX_THREADS = 8  # each holds a film of some hundred megabytes
 PAGE = Path(__file__).with_name("report_page")
 SCRIPTS = (
     "elements.js",
@@ -53,18 +52,18 @@ SCRIPTS = (
 )
 
 
-class ReportError(ClnetError):
-    """A report that cannot be made; the message says why."""
+class ReportPageError(ClnetError):
+    """A report that cannot be written; the message says why."""
 
 
 class Picture(NamedTuple):
-    """An image for the page."""
+    """An image in the report."""
 
     rows: int
-    """Of the stored image, as are the columns."""
+    """Rows and columns are those of the stored image."""
     columns: int
     jpeg: str
-    """In base64, its longer side at most `PICTURE_SIDE`."""
+    """Base64, its longer side at most `PICTURE_SIDE`."""
 
 
 def write_report(
@@ -75,18 +74,18 @@ def write_report(
     findings: Findings,
     max_pairs: int = MAX_PAIRS,
 ) -> Path:
-    """Write the page of an evaluation and say where. The same evaluation gives the same bytes.
+    """Write the report of an evaluation and return its path. The same evaluation gives the same bytes.
 
     Args:
-        folder: to write to.
+        folder: the folder to write to.
         metrics: the content of ``metrics.json``.
-        errors: all of them.
-        pairs: of the section that was evaluated.
-        findings: that were evaluated.
-        max_pairs: in the viewer, the worst errors first.
+        errors: all errors of the evaluation.
+        pairs: the section that was evaluated.
+        findings: the findings that were evaluated.
+        max_pairs: the maximum number of pairs in the viewer; those with the worst errors come first.
     """
     if max_pairs < 0:
-        raise ReportError(f"max_pairs is {max_pairs}; expected 0 or more")
+        raise ReportPageError(f"max_pairs is {max_pairs}; expected 0 or more")
     numbers = worst_first(pairs, errors, max_pairs)
     shown = list(shown_pairs(pairs, numbers, findings, errors, metrics["errors"]["iou"])) if numbers else []
     pictures = _pictures([pairs[number] for number in numbers])
@@ -104,7 +103,7 @@ def write_report(
 def _overview(
     metrics: Mapping[str, Any], pairs: Sequence[Pair], shown: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """All that the page tells before a pair is shown."""
+    """Everything that the report shows apart from single pairs."""
     views = [view for pair in shown for view in pair["views"].values() if view]
     scores = np.array([score for view in views for score in view["scores"]])
     kept = ("settings", "counts", "detection", "links", "errors", "subgroups")
@@ -127,7 +126,7 @@ def _overview(
 
 
 def _without_ids(text: str, pairs: Sequence[Pair]) -> str:
-    """A text that somebody wrote, without the ids of these pairs and patients in it."""
+    """A free text without the ids of these pairs and patients."""
     ids = {name for pair in pairs for name in (pair.pair_id, pair.patient_id) if name in text}
     for name in sorted(ids, key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "…", text)
@@ -143,20 +142,20 @@ def _page(overview: Mapping[str, Any], shown: Sequence[Mapping[str, Any]]) -> st
         + "".join(_json_block(f"pair-{place}", pair) for place, pair in enumerate(shown)),
     }
     page = (PAGE / "page.html").read_text(encoding="utf-8")
-    # In one pass, so that nothing that was filled in is taken for a place to fill.
+    # In one pass, so that filled-in text is never taken for a placeholder.
     return re.sub(r"\[\[(\w+)\]\]", lambda match: parts[match[1]], page)
 
 
 def _json_block(name: str, content: Any) -> str:
-    """A script element with JSON. Without `<` nothing in it can end the element or begin another."""
+    """A script element with JSON. Without `<`, nothing in it can close the element or open another."""
     text = json.dumps(content, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     return f'<script type="application/json" id="{name}">{text}</script>\n'
 
 
 def _pictures(pairs: Sequence[Pair]) -> Iterator[dict[str, Picture | None]]:
-    """The pictures of each pair by view; None for an image that cannot be read, or may name its patient."""
+    """The pictures of each pair by view; None for an image that cannot be read or may name the patient."""
     views = [view for pair in pairs for view in pair.views.values()]
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, MOST_THREADS)) as pool:
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, MAX_THREADS)) as pool:
         made = iter(
             tqdm(pool.map(_picture, views), "report", len(views), unit="image", disable=None, leave=False)
         )

@@ -1,6 +1,6 @@
-"""The pairs that a report shows: which of them, and what its viewer needs to know about each.
+"""The pairs in the viewer of a report: which ones, and the data of each.
 
-Nothing here names a patient: pairs are numbered as they stand in the section, lesions within their breast.
+Nothing here names a patient: pairs are numbered by their place in the section, lesions within their breast.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,25 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clnet.data.pair import VIEW_NAMES, Pair, View
-from clnet.evaluation.cohort import gather
+from clnet.evaluation.cohort import build_cohort
 from clnet.evaluation.error_types import Error
 from clnet.evaluation.hits import DUPLICATE, FALSE_POSITIVE, ImageResult, find_hits, find_overlaps
 from clnet.evaluation.links import linked_lesion, match_to_lesions
 from clnet.findings.types import Findings
 
 MISSED = ("found_in_one_view", "missed_in_both_views", "missed_in_its_only_view")
-"""The errors that weigh most."""
+"""The worst types of error."""
 
 
 def worst_first(pairs: Sequence[Pair], errors: Sequence[Error], most: int) -> list[int]:
-    """The numbers of the pairs to show: those with most missed lesions, then those with most other errors.
+    """The indices of the pairs to show: those with most missed lesions first, then with most other errors.
 
-    Of pairs that are equal in this, the one with the surer error comes first, then the one with more lesions.
+    Ties are broken by the highest score of an error, then by the number of lesions.
 
     Args:
-        pairs: of the section.
-        errors: in them.
-        most: how many at most.
+        pairs: the section.
+        errors: all errors in it.
+        most: the maximum number of pairs.
     """
     missed = dict.fromkeys((pair.pair_id for pair in pairs), 0)
     other, surest = dict(missed), dict.fromkeys(missed, -np.inf)
@@ -50,26 +50,26 @@ def worst_first(pairs: Sequence[Pair], errors: Sequence[Error], most: int) -> li
 def shown_pairs(
     pairs: Sequence[Pair], numbers: Sequence[int], findings: Findings, errors: Sequence[Error], iou: float
 ) -> Iterator[dict[str, Any]]:
-    """What the page's viewer draws, pair by pair; pictures are added by others.
+    """What the viewer draws, pair by pair, without the pictures.
 
     Args:
-        pairs: of the section.
-        numbers: of those to show.
-        findings: about them.
-        errors: in them.
-        iou: the overlap that makes a hit.
+        pairs: the section.
+        numbers: the indices of the pairs to show.
+        findings: the findings about the section.
+        errors: all errors in it.
+        iou: the IoU threshold of a hit.
 
     Yields:
         ``number`` (from 1), ``laterality``, ``errors``; ``views`` by name, each None or with ``rows``,
         ``columns``, ``lesions``, ``boxes``, ``scores``, ``outcomes``; ``links``, each with ``right``: True,
-        False, or None in a breast with one view, where linking is no question.
+        False, or None in a breast with one view, where there is nothing to link.
     """
-    cohort = gather([pairs[number] for number in numbers], findings)
+    cohort = build_cohort([pairs[number] for number in numbers], findings)
     hits = find_hits(find_overlaps(cohort.results), iou)
-    under = match_to_lesions(cohort, hits.overlaps, iou)
+    matched = match_to_lesions(cohort, hits.overlaps, iou)
     in_both_views = cohort.in_both_views
     lesions_of = cohort.lesions_of_pairs()
-    outcomes = np.split(hits.lesion, np.cumsum([len(result.scores) for result in cohort.results])[:-1])
+    outcomes = cohort.split_by_image(hits.lesion)
     seen: list[dict[str, tuple[ImageResult, NDArray[np.int64]]]] = [{} for _ in numbers]
     images = zip(cohort.image_pair, cohort.image_view, cohort.results, outcomes, strict=True)
     for place, view, result, outcome in images:
@@ -80,7 +80,7 @@ def shown_pairs(
 
     for place, (pair, found) in enumerate(zip(cohort.pairs, cohort.findings, strict=True)):
         number_of = {cohort.lesion_ids[lesion]: n for n, lesion in enumerate(lesions_of[place], start=1)}
-        is_question = len(pair.views) == len(VIEW_NAMES)
+        has_both_views = len(pair.views) == len(VIEW_NAMES)
         yield {
             "number": numbers[place] + 1,
             "laterality": pair.laterality,
@@ -94,8 +94,8 @@ def shown_pairs(
                     "mlo": link.mlo,
                     "score": link.score,
                     "attention": link.attention and link.attention._asdict(),
-                    "right": linked_lesion(link, under[place], in_both_views) is not None
-                    if is_question
+                    "right": linked_lesion(link, matched[place], in_both_views) is not None
+                    if has_both_views
                     else None,
                 }
                 for link in found.links
@@ -108,7 +108,7 @@ def _view(
     view: View, result: ImageResult, outcomes: NDArray[np.int64], number_of: dict[str, int]
 ) -> dict[str, Any]:
     size = view.size
-    if size is None:  # until the picture tells: as far as the boxes reach
+    if size is None:  # until the picture is read: as far as the boxes reach
         corners = np.concatenate([np.ones((1, 4)), result.boxes, result.lesions]).max(0)
         size = int(np.ceil(corners[3])), int(np.ceil(corners[2]))
     return {

@@ -1,6 +1,6 @@
-"""What a run comes to in the sample itself and in each resample of patients.
+"""The statistics of a run in the sample itself and in each resample of patients.
 
-Runs that are computed under the same weights can be subtracted and averaged row by row.
+Statistics computed under the same weights can be subtracted and averaged row by row.
 """
 
 from typing import NamedTuple
@@ -10,41 +10,39 @@ from numpy.typing import NDArray
 
 from clnet.evaluation.bootstrap import interval, p_value
 from clnet.evaluation.froc import MEAN_RATES, RATES, cutoff_scores, recalls
-from clnet.evaluation.links import LinkCounts, link_statistics
-from clnet.evaluation.record import Record
+from clnet.evaluation.links import link_statistics
+from clnet.evaluation.record import EvaluationRecord
 
 
 class Statistics(NamedTuple):
-    """Of one run at one IoU; each array is [1 + resamples], see `clnet.evaluation.bootstrap`."""
+    """Statistics of one run at one IoU; each array is [1 + resamples], see `clnet.evaluation.bootstrap`."""
 
     recall: dict[str, NDArray[np.float64]]
     """R@t by t, such as "0.25"."""
     mean_recall: NDArray[np.float64]
     links: dict[str, NDArray[np.float64]]
-    """Precision, recall, f1 and accuracy; nothing if the findings name no links."""
+    """Precision, recall, f1 and accuracy; empty if the findings have no links."""
     links_of_several: dict[str, NDArray[np.float64]]
     """The same in breasts with several lesions."""
 
 
-def statistics(record: Record, weights: NDArray[np.float64]) -> dict[float, Statistics]:
+def statistics(record: EvaluationRecord, weights: NDArray[np.float64]) -> dict[float, Statistics]:
     """The statistics of a run by IoU threshold.
 
     Args:
-        record: of the run.
-        weights: [1 + resamples, patients] of `draw_patients`.
+        record: the record of the run.
+        weights: [1 + resamples, patients] from `draw_patients`.
     """
     several = record.lesions_of_pair() > 1
     found = {}
     for iou, curve in record.curves.items():
-        barred = cutoff_scores(curve, RATES, record.image_patient, weights)
-        recall = dict(zip(RATES, recalls(*record.units("image", iou), weights, barred).T, strict=True))
+        cutoffs = cutoff_scores(curve, RATES, record.image_patient, weights)
+        recall = dict(zip(RATES, recalls(*record.units("image", iou), weights, cutoffs).T, strict=True))
         links, links_of_several = {}, {}
         if iou in record.links:
             counts = record.links[iou]
             links = link_statistics(counts, record.pair_patient, weights)
-            links_of_several = link_statistics(
-                LinkCounts(*(count * several for count in counts)), record.pair_patient, weights
-            )
+            links_of_several = link_statistics(counts.where(several), record.pair_patient, weights)
         found[iou] = Statistics(
             {f"{rate:g}": values for rate, values in recall.items()},
             np.mean([recall[rate] for rate in MEAN_RATES], axis=0),

@@ -1,9 +1,9 @@
-"""Which subgroup each lesion box or pair belongs to, as far as the data says.
+"""The subgroups of lesion boxes and pairs that the datalist describes.
 
-The groups are those of the pair (laterality, and each attribute of the datalist that is a text, a number or
-a truth value), of the lesion (the entries of ``attributes["lesions"]``, whether it is seen in one view or
-in both, where its link stems from) and of the box (view, size). Measurements are cut into thirds. What fewer
-than three patients have in common is no subgroup: it says nothing, and it may point at a person.
+Pairs are grouped by laterality and by each attribute that is a text, a number or a boolean; lesions by the
+entries of ``attributes["lesions"]``, by whether one view or both show them, and by the source of their link;
+boxes by view and size. Measurements are split into thirds. A value that fewer than three patients share is no
+subgroup: it says nothing, and it might identify a person.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,21 +14,21 @@ import numpy as np
 from clnet.data.pair import VIEW_NAMES
 from clnet.evaluation.cohort import Cohort
 
-MOST_VALUES = 8
-"""Whole numbers with more values are cut into thirds; texts with more values are no groups but names."""
-LEAST_PATIENTS = 3
-"""In a subgroup."""
+MAX_VALUES = 8
+"""Integers with more values are split into thirds; texts with more values are names, not groups."""
+MIN_PATIENTS = 3
+"""The minimum number of patients in a subgroup."""
 
 Labels = list[str | None]
 
 
 def groups_of_pairs(cohort: Cohort) -> dict[str, Labels]:
-    """Labels [P] of the pairs by the name of the grouping; None where unknown or too rare."""
+    """Labels [P] of the pairs by name of the grouping; None where unknown or too rare."""
     return _informative(_labels_of_pairs(cohort), cohort.pair_patient.tolist())
 
 
 def groups_of_boxes(cohort: Cohort) -> dict[str, Labels]:
-    """Labels [L] of the lesion boxes by the name of the grouping; None where unknown or too rare."""
+    """Labels [L] of the lesion boxes by name of the grouping; None where unknown or too rare."""
     box_pair = cohort.image_pair[cohort.box_image].tolist()
     of_lesions: list[Mapping[str, Any]] = []
     sources: list[str | None] = []
@@ -63,7 +63,7 @@ def _labels_of_pairs(cohort: Cohort) -> dict[str, Labels]:
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """From a mapping for each row to a list for each name; what is no plain value is left out."""
+    """From one mapping per row to one list per name; values that are not plain are left out."""
     names = sorted(
         {name for row in rows for name, value in row.items() if isinstance(value, str | int | float)}
     )
@@ -71,11 +71,11 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _informative(groups: Mapping[str, Labels], patient: Sequence[int]) -> dict[str, Labels]:
-    """The groupings that divide the set, without labels that too few patients have.
+    """The groupings that divide the set, without labels that too few patients share.
 
     Args:
-        groups: labels [n] by the name of the grouping.
-        patient: [n] of each label.
+        groups: labels [n] by name of the grouping.
+        patient: [n] the patient of each label.
     """
     informative = {}
     for name, labels in groups.items():
@@ -83,8 +83,8 @@ def _informative(groups: Mapping[str, Labels], patient: Sequence[int]) -> dict[s
         for label, number in zip(labels, patient, strict=True):
             if label is not None:
                 patients.setdefault(label, set()).add(number)
-        kept = {label for label, those in patients.items() if len(those) >= LEAST_PATIENTS}
-        if len(kept) >= 2 and len(patients) <= MOST_VALUES:
+        kept = {label for label, those in patients.items() if len(those) >= MIN_PATIENTS}
+        if len(kept) >= 2 and len(patients) <= MAX_VALUES:
             informative[name] = [label if label in kept else None for label in labels]
     return informative
 
@@ -92,8 +92,8 @@ def _informative(groups: Mapping[str, Labels], patient: Sequence[int]) -> dict[s
 def _labels(values: Sequence[Any]) -> Labels:
     known = [value for value in values if isinstance(value, str | int | float)]
     numbers = [value for value in known if not isinstance(value, str | bool)]
-    # A grade (BI-RADS, subtlety) is a whole number that many share; other numbers are measurements.
-    is_grade = len(set(numbers)) <= min(MOST_VALUES, len(numbers) / LEAST_PATIENTS) and all(
+    # A grade (BI-RADS, subtlety) is an integer that many share; other numbers are measurements.
+    is_grade = len(set(numbers)) <= min(MAX_VALUES, len(numbers) / MIN_PATIENTS) and all(
         float(number).is_integer() for number in numbers
     )
     if len(numbers) < len(known) or is_grade:

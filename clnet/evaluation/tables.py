@@ -5,7 +5,7 @@ from typing import Any
 
 from clnet.evaluation.error_types import ERROR_TYPES
 from clnet.evaluation.froc import RATES
-from clnet.evaluation.record import UNITS
+from clnet.evaluation.record import UNITS, iou_words
 
 UNIT_NAMES = {
     "image": "lesion box, each view",
@@ -25,8 +25,8 @@ def metrics_tables(metrics: Mapping[str, Any]) -> str:
     ]
     if counts["skipped_views"]:
         parts.append(
-            f"warning: the findings say nothing about {counts['skipped_views']} images; "
-            "they count as images in which nothing was found"
+            f"warning: the findings do not cover {counts['skipped_views']} images; "
+            "they count as images without detections"
         )
     for key, detection in metrics["detection"].items():
         rows = [
@@ -34,7 +34,7 @@ def metrics_tables(metrics: Mapping[str, Any]) -> str:
             for unit in UNITS
             for table in [detection["recall" if unit == "image" else f"recall_per_{unit}"]]
         ]
-        parts.append(table_text([f"Recall, {_words(key)}", *(f"R@{rate:g}" for rate in RATES)], rows))
+        parts.append(table_text([f"Recall, {iou_words(key)}", *(f"R@{rate:g}" for rate in RATES)], rows))
     parts.append(_links_text(metrics["links"], settings))
     errors = metrics["errors"]
     rows = [[name, str(count), ERROR_TYPES[name]] for name, count in errors["counts"].items()]
@@ -48,10 +48,10 @@ def metrics_tables(metrics: Mapping[str, Any]) -> str:
             for name, labels in subgroups.items()
             for label, group in labels.items()
         ]
-        title = f"Subgroup, {_words(next(iter(metrics['subgroups'])))}"
+        title = f"Subgroup, {iou_words(next(iter(metrics['subgroups'])))}"
         parts.append(table_text([title, "boxes", *(f"R@{rate}" for rate in shown)], rows))
     parts.append(
-        f"In brackets: 95% intervals from {settings['resamples']} bootstrap resamples of patients. Further "
+        f"In brackets: 95% intervals from {settings['resamples']} bootstrap resamples of patients. Other "
         "detections on a lesion that is already hit are "
         + ("false positives." if settings["count_duplicates"] else "neither hits nor false positives.")
     )
@@ -66,7 +66,7 @@ def comparison_tables(comparison: Mapping[str, Any]) -> str:
             rows = {f"R@{rate}": value for rate, value in found["recall"].items()}
             rows["mean recall"] = found["mean_recall"]
             rows |= {f"links: {measure}": value for measure, value in (found["links"] or {}).items()}
-            title = f"{name} − {comparison['reference']}, {_words(key)}"
+            title = f"{name} − {comparison['reference']}, {iou_words(key)}"
             table = [
                 [row, percent(value, signed=True), "" if value["p"] is None else f"{value['p']:.3f}"]
                 for row, value in rows.items()
@@ -82,7 +82,7 @@ def comparison_tables(comparison: Mapping[str, Any]) -> str:
 def table_text(
     header: Sequence[str], rows: Sequence[Sequence[str]], left_columns: Sequence[int] = (0,)
 ) -> str:
-    """Columns in line, numbers to the right."""
+    """Aligned columns, numbers to the right."""
     widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:
@@ -97,11 +97,11 @@ def table_text(
 
 def _links_text(links: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> str:
     if links is None:
-        return "Links: the findings name none."
+        return "Links: the findings have none."
     measures = ("precision", "recall", "f1", "accuracy")
     rows = [
         [
-            f"{_words(key)}, {row_name.replace('_', ' ')}",
+            f"{iou_words(key)}, {row_name.replace('_', ' ')}",
             str(row["counts"]["lesions"]),
             *(percent(row[measure]) for measure in measures),
         ]
@@ -121,7 +121,3 @@ def percent(share: Mapping[str, Any], brief: bool = False, signed: bool = False)
     if brief or low is None:
         return f"{100 * value:{sign}.1f}"
     return f"{100 * value:{sign}.1f} ({100 * low:{sign}.1f} to {100 * high:{sign}.1f})"
-
-
-def _words(iou_key: str) -> str:
-    return iou_key.replace("iou=", "IoU ≥ ")

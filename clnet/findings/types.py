@@ -28,6 +28,7 @@ from clnet.errors import ClnetError
 from clnet.files import write_text
 
 SCHEMA_VERSION = 1
+FINDINGS_FILE = "findings.json"  # in the folders of runs, evaluations and predictions
 
 
 class FindingsError(ClnetError):

@@ -123,7 +123,9 @@ class ViewInteractiveDetector(nn.Module):
             present: bool [B, 2], which views exist.
         """
         partner_present = to_images(present.flip(1))
-        position, query = self.object_queries.repeat(len(present), 1, 1).chunk(2, dim=-1)  # [2B, N, D] each
+        position, query = self.object_queries.repeat(present.shape[0], 1, 1).chunk(
+            2, dim=-1
+        )  # [2B, N, D] each
         reference = self.reference_points(position).sigmoid()
         logits, boxes = [], []
         for index, layer in enumerate(self.layers):

@@ -103,7 +103,7 @@ class PairedQueryDetector(nn.Module):
             present: bool [B, 2], which views exist.
         """
         views = [features._replace(tokens=tokens) for tokens in to_pairs(features.tokens).unbind(1)]
-        position, query = self.paired_queries.expand(len(present), -1, -1).chunk(2, dim=-1)
+        position, query = self.paired_queries.expand(present.shape[0], -1, -1).chunk(2, dim=-1)
         references = torch.stack([point(position).sigmoid() for point in self.reference_points], dim=1)
         logits, boxes = [], []
         for index, layer in enumerate(self.layers):

@@ -1,4 +1,4 @@
-"""The embedded data set: a 3D breast, projected to CC and MLO, whose boxes and links are exactly known."""
+"""The built-in data set: 3D breasts projected to CC and MLO, with exactly known boxes and links."""
 
 from clnet.phantom.dataset import PhantomError, PhantomSettings, make_phantom
 from clnet.phantom.scene import DIFFICULTIES

@@ -1,7 +1,7 @@
-"""The phantom as a data set on disk: DICOM files, a datalist, and a picture to look at.
+"""The phantom as a data set on disk: DICOM files, a datalist and a preview.
 
-Every pair is drawn from the seed and its own number alone, so neither the number of workers nor the number
-of pairs changes a pair's bytes.
+Every pair depends only on the seed and its own number, so neither the number of workers nor the number of
+pairs changes the bytes of a pair.
 """
 
 import json
@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from clnet.data.datalist import Datalist, split_by_patient, write_datalist
+from clnet.data.datalist import Datalist, read_datalist, split_by_patient, write_datalist
 from clnet.data.pair import Pair, View
+from clnet.data.pictures import datalist_picture, sheet
 from clnet.errors import ClnetError
 from clnet.phantom.dicom import ImageIdentity, write_dicom
 from clnet.phantom.geometry import Array
@@ -30,15 +31,15 @@ SETTINGS_FILE = "phantom.json"
 
 
 class PhantomError(ClnetError):
-    """Settings of which no phantom can be made."""
+    """Invalid settings, or a folder that cannot be used."""
 
 
 @dataclass(frozen=True)
 class PhantomSettings:
-    """All that a phantom depends on.
+    """Everything that a phantom depends on.
 
     Attributes:
-        pairs: how many pairs; two (left and right) make a patient.
+        pairs: number of pairs; a patient has two, left and right.
         seed: another seed gives another phantom.
         rows, columns: of the images.
         difficulty: a name in `DIFFICULTIES`.
@@ -52,16 +53,16 @@ class PhantomSettings:
 
     def __post_init__(self) -> None:
         if self.pairs < 1:
-            raise PhantomError(f"pairs is {self.pairs}; at least 1 is expected")
+            raise PhantomError(f"pairs is {self.pairs}; expected at least 1")
         if self.seed < 0:
-            raise PhantomError(f"seed is {self.seed}; at least 0 is expected")
+            raise PhantomError(f"seed is {self.seed}; expected at least 0")
         if not (96 <= self.rows <= 4096 and 64 <= self.columns <= 4096):
             raise PhantomError(
                 f"size is {self.rows} × {self.columns}; expected 96 × 64 up to 4096 × 4096 pixels"
             )
         if 2 * self.columns < self.rows:
             raise PhantomError(
-                f"size is {self.rows} rows × {self.columns} columns; a column for every two rows is needed"
+                f"size is {self.rows} × {self.columns}; expected at least half as many columns as rows"
             )
         if self.difficulty not in DIFFICULTIES:
             raise PhantomError(
@@ -70,53 +71,50 @@ class PhantomSettings:
 
     @property
     def set_name(self) -> str:
-        """Tells phantoms apart in patient ids and UIDs."""
+        """Distinguishes phantoms in patient ids and UIDs."""
         return f"{self.difficulty}-{self.rows}x{self.columns}-{self.seed}"
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """The settings and what they stand for: a phantom made by another recipe is made anew."""
+        """The settings and the difficulty in full: if one of them changes, the phantom is made again."""
         return {**asdict(self), "recipe": asdict(DIFFICULTIES[self.difficulty])}
 
 
 def make_phantom(folder: str | Path, settings: PhantomSettings, workers: int | None = None) -> Datalist:
     """Write a phantom to `folder`: ``images/*.dcm``, ``datalist.json``, ``preview.png``, ``phantom.json``.
 
-    A folder that already holds the phantom of these settings is left as it is.
+    If the folder already has the phantom of these settings, it is not made again.
 
     Args:
-        folder: made if it is not there.
-        settings: what to make.
-        workers: processes; by default one for each core.
+        folder: created if it does not exist.
+        settings: of the phantom.
+        workers: number of processes; by default one per core.
     """
-    from clnet.data.pictures import contact_sheet
-
     folder = Path(folder)
     _refuse_foreign_folder(folder)
     finished = folder / SETTINGS_FILE
     recipe = json.dumps(settings.recipe, indent=1) + "\n"
     if finished.exists() and finished.read_text(encoding="utf-8") == recipe:
-        from clnet.data.datalist import read_datalist
-
         return read_datalist(folder)
     finished.unlink(missing_ok=True)
     (folder / "images").mkdir(parents=True, exist_ok=True)
 
-    workers = workers or len(os.sched_getaffinity(0))
+    workers = workers or os.cpu_count() or 1
     pairs = list(
         tqdm(
             _pairs(folder, settings, workers),
             total=settings.pairs,
             desc="phantom",
             unit="pair",
-            disable=None,  # quiet where no person watches
+            disable=None,  # no bar without a terminal
         )
     )
     datalist = Datalist(
         f"clnet phantom {settings.set_name}", split_by_patient(pairs, SECTION_SHARES, settings.seed)
     )
     write_datalist(datalist, folder / "datalist.json")
-    contact_sheet(_worth_showing(pairs)).save(folder / "preview.png")
+    preview = sheet([datalist_picture(pair, height=420) for pair in _preview_pairs(pairs)], columns=3)
+    preview.save(folder / "preview.png")
     finished.write_text(recipe, encoding="utf-8")
     return datalist
 
@@ -125,7 +123,7 @@ def _refuse_foreign_folder(folder: Path) -> None:
     if folder.is_file():
         raise PhantomError(f"{folder} is a file; give a folder for the phantom")
     if (folder / "datalist.json").exists() and not (folder / SETTINGS_FILE).exists():
-        raise PhantomError(f"{folder} holds a data set that is no phantom; give another folder")
+        raise PhantomError(f"{folder} has a data set that is not a phantom; give another folder")
 
 
 def _pairs(folder: Path, settings: PhantomSettings, workers: int) -> Iterator[Pair]:
@@ -171,8 +169,8 @@ def _make_pair(folder: Path, settings: PhantomSettings, number: int) -> Pair:
     )
 
 
-def _worth_showing(pairs: list[Pair]) -> list[Pair]:
-    """Six pairs with many masses and with few, left and right."""
+def _preview_pairs(pairs: list[Pair]) -> list[Pair]:
+    """Six pairs, from many masses to few."""
     by_masses = sorted(
         pairs, key=lambda pair: -len({i for view in pair.views.values() for i in view.lesion_ids})
     )
@@ -180,7 +178,7 @@ def _worth_showing(pairs: list[Pair]) -> list[Pair]:
 
 
 def _visible_masses(scene: Scene, rendered: dict[str, RenderedView]) -> dict[int, int]:
-    """The masses that show in at least one view: index in the scene to number in the breast, from 1."""
+    """The masses visible in at least one view: index in the scene to number in the breast, from 1."""
     seen = [
         index
         for index, lesion in enumerate(scene.lesions)
@@ -196,7 +194,7 @@ def _attributes(
     settings: PhantomSettings,
     mirrored: bool,
 ) -> dict[str, Any]:
-    """What evaluation may group by; the boxes of the mimics too, which are no lesions."""
+    """What evaluation can group by, and the boxes of the mimics, which are not lesions."""
     return {
         "density": scene.breast.density_category,
         "difficulty": settings.difficulty,

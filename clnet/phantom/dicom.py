@@ -29,7 +29,7 @@ class ImageIdentity:
     """Which image of the phantom a file is.
 
     Attributes:
-        set_name: names the phantom; no two phantoms share a patient or a UID.
+        set_name: of the phantom; different phantoms share no patient and no UID.
         patient: number of the patient in the phantom.
         laterality: "L" or "R".
         view: "cc" or "mlo".
@@ -41,7 +41,7 @@ class ImageIdentity:
     view: str
 
     def uid(self, *parts: str) -> UID:
-        """A UID that depends on nothing but what it names."""
+        """A UID that depends only on the phantom and `parts`."""
         digest = hashlib.sha256("/".join(("clnet phantom", self.set_name, *parts)).encode()).digest()
         return UID(f"2.25.{int.from_bytes(digest[:16], 'big')}")
 
@@ -60,8 +60,8 @@ def write_dicom(
         path: the file to write.
         pixels: [rows, columns], of `BITS` bits.
         spacing: mm per pixel.
-        angle: of the beam from the vertical, in degrees.
-        density: the category of the breast's composition, A to D.
+        angle: between the beam and the vertical, in degrees.
+        density: breast composition category, A to D.
         identity: which image this is.
     """
     patient = f"PHANTOM-{identity.set_name}-{identity.patient:05d}"

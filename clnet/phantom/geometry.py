@@ -1,12 +1,12 @@
-"""How the phantom's 3D breast becomes two images: exact shadows of ellipsoids.
+"""From the phantom's 3D breast to two images: exact projections of ellipsoids.
 
 Body axes, in millimetres: x from the chest wall to the nipple (the depth), y from the middle of the body
-outwards, z upwards; the origin lies on the chest wall behind the nipple. A view looks along its beam, which
-is perpendicular to x, so that the depth of a point is nearly the same in both views. Nearly: the breast is
-compressed and turned anew for each view, which is a linear map of its own (`ViewGeometry`).
+outwards, z upwards; the origin is on the chest wall behind the nipple. A view looks along its beam, which is
+perpendicular to x, so that the depth of a point is nearly the same in both views. Nearly, because each view
+compresses and rotates the breast differently: a linear map per view (`ViewGeometry`).
 
-Linear maps send ellipsoids to ellipsoids, and the shadow of a uniform ellipsoid is known in closed form.
-Every box and every link of the phantom is therefore true by construction.
+Linear maps take ellipsoids to ellipsoids, and the projection of a uniform ellipsoid has a closed form. Every
+box and every link of the phantom is therefore exact by construction.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Ellipsoids:
     Attributes:
         centres: [n, 3] in mm.
         shapes: [n, 3, 3] in mm², symmetric and positive definite.
-        densities: [n], attenuation for each mm of path, relative to fat.
+        densities: [n], attenuation per mm of path, relative to fat.
     """
 
     centres: Array
@@ -33,7 +33,7 @@ class Ellipsoids:
     densities: Array
 
     def mapped(self, matrix: Array, about: Array) -> "Ellipsoids":
-        """The image under p → about + matrix (p − about), with the amount of matter kept."""
+        """The image under p → about + matrix (p − about), preserving the amount of matter."""
         return Ellipsoids(
             about + (self.centres - about) @ matrix.T,
             matrix @ self.shapes @ matrix.T,
@@ -50,7 +50,7 @@ class ViewGeometry:
         beam: [3] unit vector along which the view looks.
         matrix: [2, 3], body mm to image mm (column direction u, row direction v).
         spacing: mm per pixel.
-        row_of_nipple: where v = 0 lies, in mm from the upper edge.
+        row_of_nipple: the row of v = 0, in mm from the upper edge.
     """
 
     name: str
@@ -66,22 +66,22 @@ class ViewGeometry:
         return image / self.spacing
 
     def outline_boxes(self, ellipsoids: Ellipsoids) -> Array:
-        """The exact xyxy boxes [n, 4] in pixels around the shadows of ellipsoids."""
+        """The exact xyxy boxes [n, 4] in pixels around the projections of ellipsoids."""
         centre = self.project(ellipsoids.centres)
         half = np.sqrt(np.einsum("ij,njk,ik->ni", self.matrix, ellipsoids.shapes, self.matrix)) / self.spacing
         return np.concatenate([centre - half, centre + half], axis=1)
 
-    def add_shadows(self, image: NDArray[np.float32], ellipsoids: Ellipsoids) -> None:
+    def add_projections(self, image: NDArray[np.float32], ellipsoids: Ellipsoids) -> None:
         """Add to `image` [H, W] the path integral of the ellipsoids' densities.
 
-        A ray that passes the centre of the shadow at the reduced distance ρ runs through
-        2 √(1 − ρ²) √(det shape / det shadow) mm of it, shadow = matrix · shape · matrixᵀ. Spreading the
-        breast over more of the image thins it: the sum over the image is the amount of matter, in any view.
+        A ray at the reduced distance ρ from the centre of the projection passes through
+        2 √(1 − ρ²) √(det shape / det projection) mm of the ellipsoid, projection = matrix · shape · matrixᵀ.
+        The sum over the image is the amount of matter, in any view.
         """
         rows, columns = image.shape
-        shadows = self.matrix @ ellipsoids.shapes @ self.matrix.T
-        chords = 2 * np.sqrt(np.linalg.det(ellipsoids.shapes) / np.linalg.det(shadows))
-        inverses = np.linalg.inv(shadows) * self.spacing**2
+        projections = self.matrix @ ellipsoids.shapes @ self.matrix.T
+        chords = 2 * np.sqrt(np.linalg.det(ellipsoids.shapes) / np.linalg.det(projections))
+        inverses = np.linalg.inv(projections) * self.spacing**2
         centres = self.project(ellipsoids.centres)
         boxes = self.outline_boxes(ellipsoids)
         lows = np.maximum(np.floor(boxes[:, :2]), 0).astype(int)
@@ -113,9 +113,9 @@ def view_geometry(
         angle: 0 is the craniocaudal view; an oblique one looks down and outwards.
         spacing: mm per pixel.
         row_of_nipple: mm from the upper edge to the row of the nipple.
-        depth_scale: how far compression moves tissue away from the chest wall.
-        row_scale: how far compression spreads it along the rows.
-        depth_shear: mm of depth gained for each mm along the rows (the chest wall is never quite parallel).
+        depth_scale: stretch along the depth by compression.
+        row_scale: stretch across the rows by compression.
+        depth_shear: mm of depth per mm across the rows (the chest wall is never quite parallel).
     """
     beam = np.array([0.0, -np.sin(angle), np.cos(angle)])
     down = -np.array([0.0, np.cos(angle), np.sin(angle)])
@@ -125,10 +125,10 @@ def view_geometry(
 
 
 def invisible_stretch(geometry: ViewGeometry, along: Array) -> Array:
-    """A map [3, 3] that changes a body but not its shadow in one view.
+    """A map [3, 3] that changes a body but not its projection in one view.
 
-    p → p + beam (along · p) moves matter along the beam only. With `along` parallel to the beam it draws a
-    blob out into a tube that is seen end-on; with `along` across the beam it slants it into a thin sheet seen
-    edge-on from elsewhere. In the view of `geometry` neither can be told from the blob.
+    p → p + beam (along · p) moves matter along the beam only. With `along` parallel to the beam, it stretches
+    a blob into a tube seen end-on; with `along` across the beam, it slants the blob into a sheet. In the view
+    of `geometry`, neither can be distinguished from the blob.
     """
     return np.eye(3) + np.outer(geometry.beam, along)

@@ -1,4 +1,4 @@
-"""From a scene to the two images that a mammography system would show."""
+"""Render a scene as the two images that a mammography system would show."""
 
 from dataclasses import dataclass
 
@@ -10,21 +10,21 @@ from scipy import ndimage
 
 from clnet.phantom import tissue
 from clnet.phantom.geometry import Array, ViewGeometry
-from clnet.phantom.scene import Breast, Lesion, Scene, outline
+from clnet.phantom.scene import BreastShape, PhantomLesion, Scene, outline
 
 BITS = 12
-EDGE = 0.8  # mm: how softly the edge of a mass fades
-VISIBLE = 0.6  # rise in brightness over the roughness of the tissue, below which a mass goes unseen
-ROUGHNESS = 0.02  # of smooth tissue: what noise alone adds
+EDGE = 0.8  # mm: blur of the edge of a mass
+VISIBLE = 0.6  # minimum contrast of a visible mass, relative to the roughness of the tissue around it
+ROUGHNESS = 0.02  # of smooth tissue: noise alone
 
 
 @dataclass(frozen=True)
 class RenderedView:
-    """One image, and what shows in it.
+    """One image and the lesions visible in it.
 
     Attributes:
         pixels: [rows, columns] uint16 of `BITS` bits, chest wall on the left.
-        boxes: xyxy in pixels of the lesions that look like a mass here, by their index in the scene.
+        boxes: xyxy in pixels of the lesions that look like a mass in this view, by their index in the scene.
     """
 
     pixels: NDArray[np.uint16]
@@ -51,7 +51,7 @@ def _render_view(
     rng: np.random.Generator,
 ) -> RenderedView:
     breast, difficulty = scene.breast, scene.difficulty
-    # Beyond the nipple there is only air: most of the work is spared there.
+    # Beyond the nipple there is only air, which need not be rendered.
     full_columns = columns
     columns = min(columns, int((1.05 * breast.depth + 8) / view.spacing))
     u = (np.arange(columns) + 0.5) * view.spacing
@@ -63,7 +63,7 @@ def _render_view(
     fibres = tissue.draw_fibres(u, v, breast, rng)
     vessel_lines = tissue.lines_image(vessels, view, rows, columns, width=1.7)
     for veil in scene.veils:
-        view.add_shadows(dense, veil)
+        view.add_projections(dense, veil)
     structure = 1 + difficulty.texture * 1.5 * (fibres - 0.3)
     background = 0.24 + (0.08 + 1.2 * dense) * structure
     background += 0.10 * vessel_lines
@@ -73,17 +73,17 @@ def _render_view(
 
     lesions = np.zeros_like(background)
     for lesion in scene.lesions:
-        view.add_shadows(lesions, lesion.body)
-        view.add_shadows(lesions, lesion.spicules)
+        view.add_projections(lesions, lesion.body)
+        view.add_projections(lesions, lesion.spicules)
     lesions = ndimage.gaussian_filter(lesions, EDGE / view.spacing)
 
-    bright = _shown((background + lesions) * thickness)
-    empty = _shown(background * thickness)
+    bright = _displayed((background + lesions) * thickness)
+    empty = _displayed(background * thickness)
     boxes = {
         index: box
         for index, lesion in enumerate(scene.lesions)
         if lesion.mimics_in in (None, view.name)
-        and _shows(box := _box_around(lesion, view, rows, columns), bright, empty)
+        and _is_visible(box := _box_around(lesion, view, rows, columns), bright, empty)
     }
 
     skin = np.exp(-(((inside - 1.0) / 0.8) ** 2))
@@ -98,9 +98,9 @@ def _render_view(
 
 
 def _distance_to_skin(
-    breast: Breast, view: ViewGeometry, u: Array, v: Array, rng: np.random.Generator
+    breast: BreastShape, view: ViewGeometry, u: Array, v: Array, rng: np.random.Generator
 ) -> NDArray[np.float32]:
-    """About how many mm inside the skin each pixel lies."""
+    """The approximate distance in mm of each pixel from the skin, positive inside."""
     skin = outline(breast, view.name, v)
     waves = sum(rng.normal(0, 0.9 / k) * np.sin(v / 28 * k + rng.uniform(0, 6.28)) for k in (1, 2, 3))
     skin = np.where(skin > 0, skin + waves, skin)
@@ -110,15 +110,17 @@ def _distance_to_skin(
 
 
 def _thickness(inside: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The path through the breast, 1 where the paddle holds it flat, falling off round at its rim."""
+    """The path length through the breast: 1 where the paddle flattens it, decreasing towards the rim."""
     rim = 16.0
     across = np.clip(1 - inside / rim, 0, 1)
-    # The square root is what systems do to even the rim out ("peripheral equalisation").
+    # The outer square root is peripheral equalisation, as mammography systems do it.
     return np.where(inside > 0, np.sqrt(np.sqrt(1 - across**2)), 0).astype(np.float32)
 
 
-def _pectoral_muscle(breast: Breast, u: Array, v: Array, rng: np.random.Generator) -> NDArray[np.float32]:
-    """The bright triangle in the upper corner of an MLO view, streaked along its edge."""
+def _pectoral_muscle(
+    breast: BreastShape, u: Array, v: Array, rng: np.random.Generator
+) -> NDArray[np.float32]:
+    """The bright triangle in the upper corner of an MLO view, with streaks along its edge."""
     top, foot = rng.uniform(0.45, 0.7) * breast.depth, rng.uniform(-12, 22)
     height = foot - v[0]
     edge = top * np.clip((foot - v) / height, 0, None) ** rng.uniform(0.85, 1.15)
@@ -130,28 +132,28 @@ def _pectoral_muscle(breast: Breast, u: Array, v: Array, rng: np.random.Generato
     )
 
 
-def _shown(attenuation: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Displayed brightness, 0 to 1: a film-like curve that flattens in dense tissue, where masses drown."""
+def _displayed(attenuation: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Displayed brightness, 0 to 1: a film-like curve that flattens in dense tissue, hiding masses."""
     return 0.9 * (1 - np.exp(-((attenuation / 1.05) ** 1.5)))
 
 
-def _box_around(lesion: Lesion, view: ViewGeometry, rows: int, columns: int) -> Array:
-    """The whole pixels that the core of a lesion touches."""
+def _box_around(lesion: PhantomLesion, view: ViewGeometry, rows: int, columns: int) -> Array:
+    """The box of whole pixels around the core of a lesion."""
     boxes = view.outline_boxes(lesion.body)
     low = np.maximum(np.floor(boxes[:, :2].min(axis=0)), 0)
     high = np.minimum(np.ceil(boxes[:, 2:].max(axis=0)), [columns, rows])
     return np.concatenate([low, high])
 
 
-def _shows(box: Array, with_lesions: tissue.Image, without: tissue.Image) -> bool:
-    """Whether a reader could see what lies in a box, by its contrast to the tissue around it."""
+def _is_visible(box: Array, with_lesions: tissue.Image, without: tissue.Image) -> bool:
+    """Whether the lesion in a box has enough contrast to be seen against its background."""
     x0, y0, x1, y1 = box.astype(int)
     rise = with_lesions[y0:y1, x0:x1].mean() - without[y0:y1, x0:x1].mean()
     return bool(rise > VISIBLE * (without[y0:y1, x0:x1].std() + ROUGHNESS))
 
 
 def stamp_marker(pixels: NDArray[np.uint16], text: str, on_left: bool) -> None:
-    """Write the technician's lead marker (for example "R MLO") into an upper corner, in place."""
+    """Draw the lead marker (such as "R MLO") into an upper corner, in place."""
     rows, columns = pixels.shape
     font = ImageFont.load_default(size=max(rows // 26, 8))
     left, top, right, bottom = font.getbbox(text)

@@ -1,10 +1,10 @@
-"""What stands in the phantom's breast: masses, what mimics them, and dense tissue that hides them.
+"""The contents of the phantom's breast: masses, mimics of masses, and dense tissue that hides masses.
 
-A **mass** is a lobulated or spiculated cluster of ellipsoids. A **mimic** is drawn exactly as a mass is and
-then moved along the beam of one view, where that changes nothing (`invisible_stretch`): there it cannot be
-told from a mass, in the other view it is a streak or a sheet. So a single view cannot tell the two apart,
-and the other view, at the same depth, can. A **veil** is a thick clump of dense tissue in front of or behind
-a mass, seen from one view: there the mass does not show.
+A **mass** is a lobulated or spiculated cluster of ellipsoids. A **mimic** is drawn exactly like a mass and
+then stretched along the beam of one view, where this changes nothing (`invisible_stretch`): there it looks
+like a mass, in the other view it is a streak or a sheet. So a single view cannot distinguish the two, and the
+other view, at the same depth, can. A **veil** is a clump of dense tissue in front of or behind a mass in one
+view, where it hides the mass.
 """
 
 from collections.abc import Mapping
@@ -21,10 +21,10 @@ class Difficulty:
     """How hard a phantom is to read.
 
     Attributes:
-        contrast: density of masses and mimics, lowest and highest.
-        mimics: the mean number of mimics in a breast.
-        veiled: the share of masses that are hidden in one view.
-        depth_error: how much compression differs between the views (1: a few mm of depth).
+        contrast: minimum and maximum density of masses and mimics.
+        mimics: mean number of mimics per breast.
+        veiled: share of masses with a veil in one view.
+        depth_error: difference in compression between the views (1: a few mm of depth).
         texture: strength of the fine structure of the tissue.
         noise: strength of the quantum noise.
     """
@@ -47,18 +47,18 @@ DIFFICULTIES: Mapping[str, Difficulty] = MappingProxyType(
     }
 )
 
-FIELD_HEIGHT = 210.0  # mm: the height of a large detector, and of every image of the phantom
+FIELD_HEIGHT = 210.0  # mm: the height of every image
 MASS_COUNTS = (0.35, 0.40, 0.17, 0.08)  # share of breasts with 0, 1, 2, 3 masses
 OBLIQUE_ANGLE = (np.radians(40), np.radians(55))  # of the MLO beam from the vertical
 
 
 @dataclass(frozen=True)
-class Breast:
-    """The outer form of a breast, shared by both views.
+class BreastShape:
+    """The outer shape of a breast, shared by both views.
 
     Attributes:
         depth: mm from the chest wall to the nipple.
-        half_width: mm that it reaches up and down from the nipple's row in CC.
+        half_width: mm from the row of the nipple to the upper and lower edge in CC.
         glandular: 0 (fatty) to 1 (extremely dense).
     """
 
@@ -68,18 +68,18 @@ class Breast:
 
     @property
     def density_category(self) -> str:
-        """The letter of the density (A to D), by equal quarters of `glandular`."""
+        """The density category (A to D), by equal quarters of `glandular`."""
         return "ABCD"[min(int(self.glandular * 4), 3)]
 
 
 @dataclass(frozen=True)
-class Lesion:
+class PhantomLesion:
     """A mass or a mimic.
 
     Attributes:
-        body: its core, the part that a reader would outline.
+        body: the core, which a reader would outline.
         spicules: thin strands around the core; may be empty.
-        mimics_in: the view in which it looks like a mass though it is none; None for a mass.
+        mimics_in: the view in which a mimic looks like a mass; None for a mass.
         shape: "lobulated" or "spiculated".
         diameter: of the core, mm.
     """
@@ -95,25 +95,25 @@ class Lesion:
 class Scene:
     """Everything that is drawn at random for one breast, but for the texture of its tissue."""
 
-    breast: Breast
+    breast: BreastShape
     views: dict[str, ViewGeometry]
-    lesions: tuple[Lesion, ...]
+    lesions: tuple[PhantomLesion, ...]
     veils: tuple[Ellipsoids, ...]
     difficulty: Difficulty
 
 
-def draw_breast(rng: np.random.Generator) -> Breast:
-    """A breast's form; both breasts of a patient share one."""
+def draw_breast(rng: np.random.Generator) -> BreastShape:
+    """A random shape; both breasts of a patient share one."""
     depth = rng.uniform(68, 100)
-    return Breast(depth, half_width=depth * rng.uniform(0.8, 0.95), glandular=rng.beta(1.6, 2.0))
+    return BreastShape(depth, half_width=depth * rng.uniform(0.8, 0.95), glandular=rng.beta(1.6, 2.0))
 
 
-def draw_scene(breast: Breast, difficulty: Difficulty, rows: int, rng: np.random.Generator) -> Scene:
-    """A breast with its lesions, at `rows` pixels for the height of the field."""
+def draw_scene(breast: BreastShape, difficulty: Difficulty, rows: int, rng: np.random.Generator) -> Scene:
+    """A random breast with its lesions, for images of `rows` rows."""
     views = {name: _draw_view(name, difficulty, rows, rng) for name in ("cc", "mlo")}
     kinds: list[str | None] = [None] * int(rng.choice(len(MASS_COUNTS), p=MASS_COUNTS))
     kinds += [str(rng.choice(("cc", "mlo"))) for _ in range(rng.poisson(difficulty.mimics))]
-    lesions: list[Lesion] = []
+    lesions: list[PhantomLesion] = []
     veils: list[Ellipsoids] = []
     for mimics_in in kinds:
         radius = np.exp(rng.uniform(np.log(4.5), np.log(11.0)))
@@ -123,7 +123,7 @@ def draw_scene(breast: Breast, difficulty: Difficulty, rows: int, rng: np.random
         lesions.append(_draw_lesion(centre, radius, mimics_in, views, difficulty, rng))
         if mimics_in is None and rng.random() < difficulty.veiled:
             veils.append(_draw_veil(centre, radius, views[str(rng.choice(("cc", "mlo")))], rng))
-    # Dense clumps with nothing behind them, so that a clump does not give a mass away.
+    # Veils without a mass, so that a veil does not give a mass away.
     for _ in range(rng.poisson(2 * difficulty.veiled)):
         radius = rng.uniform(5, 10)
         centre = _free_place(breast, views, [], None, radius, rng)
@@ -132,10 +132,10 @@ def draw_scene(breast: Breast, difficulty: Difficulty, rows: int, rng: np.random
     return Scene(breast, views, tuple(lesions), tuple(veils), difficulty)
 
 
-def outline(breast: Breast, view: str, v: Array) -> Array:
-    """The depth in mm of the skin at each row, v mm below the nipple's row.
+def outline(breast: BreastShape, view: str, v: Array) -> Array:
+    """The depth of the skin in mm at each row, v mm below the row of the nipple.
 
-    In MLO the breast reaches up into the axilla and ends in the fold below it.
+    In MLO the breast extends up into the axilla and ends below in the inframammary fold.
     """
     up, down = (1.0, 0.95) if view == "cc" else (1.5, 0.9)
     inside = np.clip(np.abs(v) / (np.where(v < 0, up, down) * breast.half_width), 0, 1)
@@ -160,18 +160,17 @@ def _draw_view(name: str, difficulty: Difficulty, rows: int, rng: np.random.Gene
 
 
 def _free_place(
-    breast: Breast,
+    breast: BreastShape,
     views: Mapping[str, ViewGeometry],
-    lesions: list[Lesion],
+    lesions: list[PhantomLesion],
     mimics_in: str | None,
     radius: float,
     rng: np.random.Generator,
 ) -> Array | None:
-    """A place for a lesion, inside the breast in both views and apart from the others; None if there is none.
+    """A place for a lesion inside the breast in both views, away from other lesions; None if none is found.
 
-    Apart means: clear of other mass-like shadows in each view. Further, what is mass-like in one view only
-    keeps a distance in depth from what is mass-like in the other: by chance alignment, a CC mimic and an MLO
-    mimic at one depth would be a mass to every reader.
+    Lesions that look like a mass in the same view must not overlap there. Mimics in different views must
+    differ in depth: by chance alignment, a CC mimic and an MLO mimic at one depth would look like a mass.
     """
     for _ in range(60):
         place = rng.uniform([0.12, -0.8, -0.8], [0.9, 0.8, 0.8]) * [breast.depth, 70.0, 70.0]
@@ -182,7 +181,7 @@ def _free_place(
     return None
 
 
-def _inside(breast: Breast, view: ViewGeometry, place: Array, radius: float) -> bool:
+def _inside(breast: BreastShape, view: ViewGeometry, place: Array, radius: float) -> bool:
     u, v = view.matrix @ place
     rows_left = FIELD_HEIGHT - view.row_of_nipple
     return bool(
@@ -193,7 +192,11 @@ def _inside(breast: Breast, view: ViewGeometry, place: Array, radius: float) -> 
 
 
 def _apart(
-    views: Mapping[str, ViewGeometry], place: Array, radius: float, mimics_in: str | None, other: Lesion
+    views: Mapping[str, ViewGeometry],
+    place: Array,
+    radius: float,
+    mimics_in: str | None,
+    other: PhantomLesion,
 ) -> bool:
     gap = radius + other.diameter / 2 + 4
     for name, view in views.items():
@@ -211,10 +214,10 @@ def _draw_lesion(
     views: Mapping[str, ViewGeometry],
     difficulty: Difficulty,
     rng: np.random.Generator,
-) -> Lesion:
+) -> PhantomLesion:
     spiculated = bool(rng.random() < 0.4)
     lobes = 4 if spiculated else int(rng.integers(3, 6))
-    # Contrast in the image is density times path, so the density falls with the size: a small mass is not
+    # Contrast in the image is density times path length, so density decreases with size: a small mass is not
     # fainter than a large one.
     density = rng.uniform(*difficulty.contrast) / (2 * radius)
     body = _cluster(centre, radius, lobes, density, rng)
@@ -223,11 +226,11 @@ def _draw_lesion(
         view = views[mimics_in]
         stretch = invisible_stretch(view, _direction_of_stretch(view, rng))
         body, spicules = body.mapped(stretch, centre), spicules.mapped(stretch, centre)
-    return Lesion(body, spicules, mimics_in, "spiculated" if spiculated else "lobulated", 2 * radius)
+    return PhantomLesion(body, spicules, mimics_in, "spiculated" if spiculated else "lobulated", 2 * radius)
 
 
 def _direction_of_stretch(view: ViewGeometry, rng: np.random.Generator) -> Array:
-    """How a mimic leaves the form of a mass: a tube along the beam, or a sheet that slants away in depth."""
+    """The direction in which a mimic is stretched: along the beam (a tube), or slanted in depth (a sheet)."""
     if rng.random() < 0.5:
         return rng.uniform(3.5, 6.0) * view.beam
     return rng.choice((-1, 1)) * rng.uniform(3.5, 6.0) * np.array([1.0, 0.0, 0.0]) + view.beam
@@ -236,7 +239,7 @@ def _direction_of_stretch(view: ViewGeometry, rng: np.random.Generator) -> Array
 def _cluster(
     centre: Array, radius: float, lobes: int, density: float, rng: np.random.Generator
 ) -> Ellipsoids:
-    """A core and lobes on its rim; together they reach about `radius` mm."""
+    """A core with lobes on its rim, with a total radius of about `radius` mm."""
     offsets = _directions(lobes, rng) * rng.uniform(0.35, 0.6, (lobes, 1)) * radius
     centres = centre + np.concatenate([np.zeros((1, 3)), offsets])
     sizes = radius * np.concatenate([[0.8], rng.uniform(0.35, 0.55, lobes)])
@@ -248,7 +251,7 @@ def _cluster(
 def _spicules(
     centre: Array, radius: float, count: int, density: float, rng: np.random.Generator
 ) -> Ellipsoids:
-    """Thin strands that leave the core in all directions, up to twice its radius."""
+    """Thin strands from the core in all directions, up to twice its radius."""
     directions = _directions(count, rng)
     lengths = radius * rng.uniform(0.6, 1.1, (count, 1, 1))
     widths = radius * rng.uniform(0.06, 0.1, (count, 1, 1))
@@ -258,7 +261,7 @@ def _spicules(
 
 
 def _draw_veil(centre: Array, radius: float, view: ViewGeometry, rng: np.random.Generator) -> Ellipsoids:
-    """Dense lobules that cover `centre` in the image of `view`, and stand beside it in the other's."""
+    """Dense lobules that cover `centre` in `view`, and are next to it in the other view."""
     count = 30
     shift = view.beam * rng.choice((-1, 1)) * rng.uniform(3.0, 4.0) * radius
     spread = rng.normal(0, 0.85 * radius, (count, 3))
@@ -273,6 +276,6 @@ def _directions(count: int, rng: np.random.Generator) -> Array:
 
 
 def _rotated(axes: Array, rng: np.random.Generator) -> Array:
-    """Shapes [n, 3, 3] of ellipsoids with half axes [n, 3] mm, turned at random."""
+    """Shapes [n, 3, 3] of ellipsoids with half axes [n, 3] in mm, randomly rotated."""
     turns = np.linalg.qr(rng.normal(size=(len(axes), 3, 3)))[0]
     return turns @ (axes[:, :, None] ** 2 * turns.transpose(0, 2, 1))

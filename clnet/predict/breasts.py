@@ -22,6 +22,7 @@ from clnet.data.study import ChosenPair, LeftOut, choose_pairs, scan
 from clnet.data.views import Laterality
 from clnet.errors import ClnetError
 
+Source = str | Path | Sequence[str | Path] | Datalist
 Arrays = tuple[NDArray[Any] | None, NDArray[Any] | None]
 
 
@@ -68,11 +69,7 @@ class Task:
         return Path(os.path.relpath(file, self.root)).as_posix()
 
 
-def find_breasts(
-    source: str | Path | Sequence[str | Path] | Datalist,
-    secondary_capture: bool = False,
-    workers: int | None = None,
-) -> Task:
+def find_breasts(source: Source, secondary_capture: bool = False, workers: int | None = None) -> Task:
     """Choose what to analyse, by headers alone.
 
     Args:
@@ -151,5 +148,5 @@ def _task_of_datalist(datalist: Datalist, root: Path) -> Task:
 
 
 def digest(text: str) -> str:
-    """A name that tells nothing: 12 hexadecimal digits."""
+    """A name that says nothing about its origin: 12 hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -12,8 +12,6 @@ from typing import Any
 
 import torch
 from monai.bundle.config_parser import ConfigParser
-from monai.bundle.utils import merge_kv
-from monai.transforms.compose import Compose
 
 from clnet.distributed import process_device
 from clnet.errors import ClnetError
@@ -21,7 +19,7 @@ from clnet.predict.loading import PairLoader
 from clnet.predict.model import BundleModel
 from clnet.predict.model_name import weights_digest
 
-CONFIGS = ("configs/train.yaml", "configs/inference.yaml")
+CONFIG = "configs/inference.yaml"
 METADATA = "configs/metadata.json"
 RUN, RUN_WEIGHTS = "run.json", "model.pt"
 RUN_NOTICE = "Research model, not for patients"
@@ -75,47 +73,53 @@ def load(source: str | Path | None = None, device: torch.device | str | None = N
         device=device,
         network=parser.get_parsed_content("network").eval(),
         inferer=parser.get_parsed_content("inferer"),
-        loader=PairLoader(
-            preprocessing.transforms[0].apply_voi,
-            Compose([preprocessing, parser.get_parsed_content("finish")]),
-        ),
+        loader=PairLoader(preprocessing.transforms[0].apply_voi, preprocessing),
         postprocessing=parser.get_parsed_content("postprocessing"),
+        amp=parser.get_parsed_content("amp"),
     )
 
 
-def config_files(folder: Path, last: str) -> list[str]:
-    """The files of a bundle's config, in order: ``train``, ``model`` where there is one, and `last`.
+def config_files(folder: Path, *workflows: str) -> list[str]:
+    """The files of a bundle's config, in order: ``train``, ``model`` where there is one, and `workflows`.
 
     ``configs/model.yaml`` is for weights of another network than that of ``train.yaml``: the file of a
     variant, such as ``paper.yaml``, under that name.
     """
-    files = [folder / "configs" / f"{name}.yaml" for name in ("train", "model", last)]
+    files = [folder / "configs" / f"{name}.yaml" for name in ("train", "model", *workflows)]
     return [str(file) for file in files if file.name != "model.yaml" or file.is_file()]
 
 
 def bundle_config(folder: Path) -> ConfigParser:
     """The config of a bundle's inference."""
-    parser = ConfigParser(ConfigParser.load_config_files(config_files(folder, "inference")))
+    inference = ConfigParser.load_config_file(folder / CONFIG)
+    if (folder / "configs" / "model.yaml").is_file():
+        parser = _inference_after(ConfigParser.load_config_files(config_files(folder)), inference)
+    else:
+        parser = ConfigParser(inference)
     parser["bundle_root"] = str(folder)
     return parser
 
 
 def _run_config(folder: Path) -> ConfigParser:
-    """The config of a run's training, as its record has it, with the shipped bundle's inference on top."""
+    """The config of a run's training, as its record has it, with what the shipped bundle's inference adds."""
     record = json.loads((folder / RUN).read_text(encoding="utf-8"))
     config = record.get("config")
     if not isinstance(config, Mapping) or not config:
         raise BundleError(f"{folder / RUN}: no config; give the folder of a training run")
-    parser = ConfigParser(dict(config))
-    inference = ConfigParser.load_config_file(bundle_folder() / "configs" / "inference.yaml")
-    for key, value in inference.items():
-        merge_kv(parser, key, value)
+    parser = _inference_after(config, ConfigParser.load_config_file(bundle_folder() / CONFIG))
     parser["weights"] = str(folder / RUN_WEIGHTS)
     return parser
 
 
+def _inference_after(training: Mapping[str, Any], inference: Mapping[str, Any]) -> ConfigParser:
+    """The config of inference with network and preprocessing of a training."""
+    parser = ConfigParser({**inference, **training, "network": inference["network"]})
+    parser["preprocessing#transforms"] = [*parser["preprocessing#transforms"], "@finish"]
+    return parser
+
+
 def _metadata(folder: Path) -> dict[str, Any]:
-    for name in (*CONFIGS, METADATA):
+    for name in (CONFIG, METADATA):
         if not (folder / name).is_file():
             raise BundleError(
                 f"{folder}: neither a bundle ({name} is missing) nor a training run ({RUN} is missing)"

@@ -5,14 +5,13 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
 from clnet import __version__
-from clnet.data.datalist import Datalist
 from clnet.data.pair import VIEW_NAMES
 from clnet.findings.result import ViewResult
 from clnet.findings.types import PairFindings
@@ -21,6 +20,7 @@ from clnet.predict.breasts import (
     Arrays,
     BreastImages,
     InputError,
+    Source,
     Task,
     breast_of_arrays,
     find_breasts,
@@ -46,6 +46,7 @@ class BundleModel:
         network, inferer: from a batch to raw outputs.
         loader: from images to samples.
         postprocessing: from raw outputs to findings.
+        amp: mixed precision (bfloat16).
     """
 
     name: str
@@ -56,10 +57,11 @@ class BundleModel:
     inferer: Callable[..., Any]
     loader: PairLoader
     postprocessing: Callable[[Any], Any]
+    amp: bool = False
 
     def predict(
         self,
-        source: str | Path | Sequence[str | Path] | Datalist | Arrays,
+        source: Source | Arrays,
         *,
         laterality: str | None = None,
         min_score: float = MIN_SCORE,
@@ -85,7 +87,7 @@ class BundleModel:
         if _are_arrays(source):
             task = Task(Path(), [breast_of_arrays(source, laterality)])
         else:
-            task = find_breasts(source, secondary_capture)
+            task = find_breasts(cast(Source, source), secondary_capture)
         if not task.breasts:
             reasons = "; ".join(item.reason for item in (*task.refused, *task.left_out)[:3])
             raise InputError(f"no CC or MLO mammogram in {source}" + (f" ({reasons})" if reasons else ""))
@@ -128,7 +130,8 @@ class BundleModel:
     def find(self, batch: Batch) -> list[PairFindings]:
         """The findings of each pair of a collated batch."""
         inputs, _, positional, named = prepare_batch(batch, self.device)
-        outputs = self.inferer(inputs, self.network, *positional, **named)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.amp):
+            outputs = self.inferer(inputs, self.network, *positional, **named)
         return self.postprocessing({**batch, "pred": outputs})["findings"]
 
     def result(

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from monai.transforms.compose import Compose
 from torch import Tensor, nn
 
 from clnet.data.header import read_header
@@ -35,7 +34,7 @@ class LoadSingleViewd:
 
     def __init__(self, bundle_root: str) -> None:
         parser = bundle_config(Path(bundle_root))
-        self.transform = Compose([parser.get_parsed_content(name) for name in ("preprocessing", "finish")])
+        self.transform = parser.get_parsed_content("preprocessing")
 
     def __call__(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """``image`` [2, H, W], and what is needed to map boxes back."""

@@ -1,4 +1,4 @@
-"""What a run has analysed, what it has not, and why: the files about all breasts, and a table."""
+"""What a run analysed, what it did not, and why: the files about all breasts, and a table."""
 
 import json
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from typing import Any
 from clnet.data.study import LeftOut
 from clnet.files import write_text
 from clnet.findings.result import BreastResult
-from clnet.findings.types import Findings, write_findings
+from clnet.findings.types import FINDINGS_FILE, Findings, write_findings
 from clnet.predict.breast_folder import BREASTS
 from clnet.predict.breasts import Task
 from clnet.reports.coco import coco_of
 
-FINDINGS, COCO, SUMMARY = "findings.json", "coco.json", "summary.json"
+COCO, SUMMARY = "coco.json", "summary.json"
 SCHEMA_VERSION = 1
 TABLE_ROWS = 20
 
@@ -24,12 +24,12 @@ class Summary:
     """The outcome of a run.
 
     Attributes:
-        model, notice: who found it, and what that model is for.
-        min_score: of the lesions that are reported.
+        model, notice: the name of the model, and a sentence on its use.
+        min_score: the least score of a lesion.
         task: what there was to analyse.
         results: of each breast that was analysed, now or before.
-        refused: files whose breast could not be analysed.
-        analysed_now: how many of them were analysed now.
+        refused: files of breasts that could not be analysed.
+        analysed_now: the number of breasts that were analysed now.
     """
 
     model: str
@@ -42,7 +42,7 @@ class Summary:
 
     @property
     def refusals(self) -> dict[str, str]:
-        """Each file that could not be used although it should have been, with the reason."""
+        """Each file that should have been used and could not be, with the reason."""
         reasons = _by_name(self.task, [*self.task.refused, *self.refused])
         for result in self.results:
             reasons |= result.refused
@@ -50,7 +50,7 @@ class Summary:
 
     @property
     def left_out(self) -> dict[str, str]:
-        """Each image that is no part of a pair, as it should be, with the reason."""
+        """Each image that is rightly not part of a pair, with the reason."""
         return _by_name(self.task, self.task.left_out)
 
     @property
@@ -62,13 +62,13 @@ class Summary:
 def write_common(summary: Summary, output: Path) -> None:
     """Write findings.json, coco.json and, last, summary.json."""
     pairs = tuple(result.findings for result in summary.results)
-    write_findings(Findings(summary.model, pairs), output / FINDINGS)
+    write_findings(Findings(summary.model, pairs), output / FINDINGS_FILE)
     _write_json(coco_of(summary.results, summary.model, summary.notice), output / COCO)
     _write_json(_to_json(summary), output / SUMMARY)
 
 
 def describe(summary: Summary, output: Path) -> str:
-    """The table at the end."""
+    """The table that is printed at the end."""
     lines = [summary.notice, ""] if summary.notice else []
     if summary.results:
         lines.append("breast        side  views   lesions  linked  note")
@@ -89,7 +89,7 @@ def describe(summary: Summary, output: Path) -> str:
         "",
         f"{len(summary.results)} breasts analysed, {summary.analysed_now} of them now; "
         f"{len(summary.refusals)} files refused, {len(left_out)} left out",
-        f"findings  {output / FINDINGS}\nCOCO      {output / COCO}\nsummary   {output / SUMMARY}",
+        f"findings  {output / FINDINGS_FILE}\nCOCO      {output / COCO}\nsummary   {output / SUMMARY}",
         f"reports   {output / BREASTS}/*/*.dcm\npictures  {output / BREASTS}/*/*.png",
     ]
     return "\n".join(lines)

@@ -7,21 +7,19 @@ from ignite.engine import Events
 from monai.engines.workflow import Workflow
 
 from clnet.distributed import gather
-from clnet.findings.types import Findings, PairFindings, write_findings
+from clnet.findings.types import FINDINGS_FILE, Findings, PairFindings, write_findings
 
 logger = logging.getLogger(__name__)
-
-FINDINGS_FILE = "findings.json"
 
 
 class FindingsWriter:
     """Gathers what `DecodeFindingsd` found and writes ``findings.json`` when the evaluator has finished.
 
-    Pairs are written in the order of their ids, each once, however many processes looked at them.
+    Pairs are written in the order of their ids, each once, whatever the number of processes.
 
     Args:
         run_dir: where the file goes.
-        model: what the file names as its author.
+        model: the name of the model.
     """
 
     def __init__(self, run_dir: str | Path, model: str) -> None:

@@ -1,1 +1,1 @@
-"""From two images to the space of the model, and back to their own pixels."""
+"""From two images to the model's space, and back to original pixels."""

@@ -27,7 +27,7 @@ def prepare_batch(
     """What MONAI's engines ask of a batch: input, target, and what else the network takes.
 
     Returns:
-        The images [B, 2, H, W]; the target of `EngineLoss`; no positional and one named argument of the
+        The images [B, 2, H, W]; the target of `CLNetLoss`; no positional and one named argument of the
         network, ``present`` [B, 2].
     """
 

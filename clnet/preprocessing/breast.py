@@ -1,12 +1,12 @@
 """Find the breast in a mammogram: digital, with exact zeros around it, or film, with anything around it.
 
-The search runs on a copy of about 256 pixels a side, in four steps:
+The search runs on a reduced copy, about 256 pixels on its long side, in four steps:
 
-1. cut white film borders off the four sides;
-2. take the commonest dark brightness for the background, and what is clearly brighter for foreground;
-3. open the foreground with a disc wider than a letter, a scratch or the glow along a film's edge, and keep
-   the largest piece: the breast, without the labels beside it or touching it;
-4. let that piece grow back into the foreground by the height of a nipple, and put a margin around it.
+1. cut off white film borders;
+2. take the most common dark value as the background, and what is clearly brighter as the foreground;
+3. open the foreground with a disc wider than a letter, a scratch or the glow along the edge of a film, and
+   keep the largest component: the breast, without labels that are near it or touch it;
+4. grow that component back into the foreground by the height of a nipple, and add a margin.
 """
 
 from dataclasses import dataclass
@@ -22,29 +22,29 @@ Mask = NDArray[np.bool_]
 USUAL_CHEST_SIDE: dict[str, ChestSide] = {"L": "left", "R": "right"}
 
 SEARCH_SIZE = 256  # pixels on the long side of the reduced copy
-SAMPLES = 4  # rows and columns of samples averaged into one of its pixels: enough to calm noise
-WIDEST_BORDER = 0.12  # of a side; a white edge wider than this is tissue
+SAMPLES = 4  # per axis, averaged into one of its pixels: enough to reduce noise
+MAX_BORDER = 0.12  # of a side; a wider white edge is tissue
 BINS = 64  # of the histogram of brightness
-LEAST_PEAK = 0.06  # of all pixels in one bin: a background has it; tissue is spread over many bins
-CONTRAST = 0.04  # of the way from background to tissue: where foreground begins, for a skin line is faint
-MOST_CONTRAST = 0.15  # however uneven the background: better too much of it than too little of the breast
-DISC = 0.07  # radius of the opening, of the short side; letters and the glow along an edge are thinner
-GROWTH = 0.04  # how far from the opened piece foreground still belongs to the breast, of the short side
+MIN_PEAK = 0.06  # of all pixels are in one bin if there is a background; tissue spreads over many bins
+MIN_CONTRAST = 0.04  # of the way from background to tissue, where foreground begins: skin is faint
+MAX_CONTRAST = 0.15  # however noisy the background: too much of it is better than a part of the breast
+DISC = 0.07  # radius of the opening, of the short side; letters and glow are thinner
+GROWTH = 0.04  # foreground this close to the opened component belongs to the breast, of the short side
 MARGIN = 0.02  # around the breast, of the long side
-SMALLEST_BREAST = 0.02  # of the image's area
-PERCENTILES = (1.0, 99.5)  # of the brightness inside the breast: what becomes 0 and 1
+MIN_BREAST = 0.02  # of the area of the image
+PERCENTILES = (1.0, 99.5)  # of the brightness inside the breast; they become 0 and 1
 
 
 @dataclass(frozen=True)
-class Breast:
-    """Where the breast lies in its image.
+class BreastRegion:
+    """Where the breast is in an image.
 
     Attributes:
         box: (x_min, y_min, x_max, y_max), whole pixels of the original image, half-open.
-        chest_side: the side of the image on which the chest wall lies.
+        chest_side: the side of the image with the chest wall.
         brightness: the percentiles of the brightness inside the breast that become 0 and 1.
-        warnings: what a user should know. If no breast was found, the box is the whole image, and one of
-            these says so.
+        warnings: what a user should know. If no breast was found, the box is the whole image, and a warning
+            says so.
     """
 
     box: tuple[int, int, int, int]
@@ -53,21 +53,21 @@ class Breast:
     warnings: tuple[str, ...] = ()
 
 
-def find_breast(pixels: NDArray[Any], laterality: str | None = None) -> Breast:
+def find_breast(pixels: NDArray[Any], laterality: str | None = None) -> BreastRegion:
     """Find the breast in pixels [H, W] (rows first, bright where dense).
 
-    The laterality ("L" or "R", where known) is a cross-check: in an image for presentation the chest wall of
-    a left breast lies on the left. If the pixels say otherwise they win, with a warning; the laterality
-    decides only where they say nothing.
+    The laterality ("L" or "R", if known) is a cross-check: in an image for presentation, the chest wall of a
+    left breast is on the left. If the pixels disagree, they are followed, with a warning; the laterality
+    decides only if they are inconclusive.
     """
     expected = USUAL_CHEST_SIDE.get(laterality or "")
     small, factor = _reduced(pixels)
     top, bottom, left, right = _inside_borders(small)
     mask = np.zeros(small.shape, dtype=bool)
-    mask[top:bottom, left:right] = _largest_piece(_foreground(small[top:bottom, left:right]))
-    if mask.mean() < SMALLEST_BREAST:
+    mask[top:bottom, left:right] = _largest_component(_foreground(small[top:bottom, left:right]))
+    if mask.mean() < MIN_BREAST:
         low, high = np.percentile(small, PERCENTILES)
-        return Breast(
+        return BreastRegion(
             box=(0, 0, pixels.shape[1], pixels.shape[0]),
             chest_side=expected or "left",
             brightness=(float(low), float(high)),
@@ -78,14 +78,14 @@ def find_breast(pixels: NDArray[Any], laterality: str | None = None) -> Breast:
     chest_side = _chest_side(small, mask)
     if chest_side is None:
         chest_side = expected or "left"
-        warnings.append(f"the pixels do not show on which side the chest wall lies: {chest_side} is assumed")
+        warnings.append(f"the pixels do not show the side of the chest wall: {chest_side} is assumed")
     elif expected and chest_side != expected:
         warnings.append(
-            f"the chest wall lies on the {chest_side}, but laterality {laterality} puts it on the "
-            f"{expected}: the pixels are followed"
+            f"the chest wall is on the {chest_side}, but laterality {laterality} implies {expected}: the "
+            "pixels are followed"
         )
     low, high = np.percentile(small[mask], PERCENTILES)
-    return Breast(
+    return BreastRegion(
         box=_box_around(mask, (top, bottom, left, right), factor, pixels.shape),
         chest_side=chest_side,
         brightness=(float(low), float(high)),
@@ -94,9 +94,9 @@ def find_breast(pixels: NDArray[Any], laterality: str | None = None) -> Breast:
 
 
 def _reduced(pixels: NDArray[Any]) -> tuple[NDArray[np.float32], int]:
-    """A copy [h, w] of about SEARCH_SIZE, and how many original pixels a side one of its pixels spans."""
+    """A copy [h, w] of about SEARCH_SIZE, and the original pixels per pixel of the copy along each axis."""
     factor = max(1, round(max(pixels.shape) / SEARCH_SIZE))
-    # Reading a part of the pixels is enough for a mean, and much faster than reading all of them.
+    # Some of the pixels are enough for a mean, and much faster to read than all of them.
     step = max(1, factor // SAMPLES)
     block = factor // step
     sparse = pixels[::step, ::step]
@@ -108,7 +108,7 @@ def _reduced(pixels: NDArray[Any]) -> tuple[NDArray[np.float32], int]:
 
 
 def _inside_borders(small: NDArray[np.float32]) -> tuple[int, int, int, int]:
-    """Top, bottom, left, right of what remains when white film borders are cut off."""
+    """Top, bottom, left and right of the image without white film borders."""
     low, high = np.percentile(small, (0.1, 99.9))
     white = small >= low + 0.8 * (high - low)
     rows, columns = small.shape
@@ -122,14 +122,14 @@ def _inside_borders(small: NDArray[np.float32]) -> tuple[int, int, int, int]:
 
 
 def _border(white_lines: Mask) -> int:
-    """How many lines at the beginning are a white border; none if the white does not end soon."""
-    widest = int(WIDEST_BORDER * len(white_lines)) + 1
+    """The number of leading lines that are a white border; 0 if the white is too wide for one."""
+    widest = int(MAX_BORDER * len(white_lines)) + 1
     lines = np.flatnonzero(~white_lines[: widest + 1])
     return int(lines[0]) if len(lines) else 0
 
 
 def _foreground(image: NDArray[np.float32]) -> Mask:
-    """Where an image [h, w] is clearly brighter than its background; everywhere if it has no background."""
+    """Where an image [h, w] is clearly brighter than its background; everywhere if it has none."""
     low, high = np.percentile(image, (0.5, 99.5))
     if high <= low:
         return np.zeros(image.shape, dtype=bool)
@@ -137,17 +137,17 @@ def _foreground(image: NDArray[np.float32]) -> Mask:
     centres = (edges[:-1] + edges[1:]) / 2
     split = _otsu(counts, centres)
     peak = int(counts[: split + 1].argmax())
-    if counts[peak] < LEAST_PEAK * counts.sum():
+    if counts[peak] < MIN_PEAK * counts.sum():
         return np.ones(image.shape, dtype=bool)
     background, tissue = centres[peak], np.average(centres[split + 1 :], weights=counts[split + 1 :])
     dark = image[image <= centres[split]]
-    noise = 1.4826 * np.median(np.abs(dark - background))  # the standard deviation, if it is Gaussian
+    noise = 1.4826 * np.median(np.abs(dark - background))  # its standard deviation, if it is Gaussian
     contrast = tissue - background
-    return image > background + np.clip(3 * noise, CONTRAST * contrast, MOST_CONTRAST * contrast)
+    return image > background + np.clip(3 * noise, MIN_CONTRAST * contrast, MAX_CONTRAST * contrast)
 
 
 def _otsu(counts: NDArray[np.int64], centres: NDArray[np.floating[Any]]) -> int:
-    """The last bin of the darker of two classes (Otsu 1979: the largest variance between them)."""
+    """The last bin of the darker of two classes (Otsu 1979: maximum variance between classes)."""
     dark = np.cumsum(counts)[:-1]
     bright = counts.sum() - dark
     total = np.cumsum(counts * centres)
@@ -155,28 +155,28 @@ def _otsu(counts: NDArray[np.int64], centres: NDArray[np.floating[Any]]) -> int:
     return int(np.argmax(dark * bright * difference**2))
 
 
-def _largest_piece(foreground: Mask) -> Mask:
-    """The breast in a foreground [h, w]: its largest piece that holds a disc, without what is thin."""
+def _largest_component(foreground: Mask) -> Mask:
+    """The breast in a foreground [h, w]: its largest component after opening with a disc, grown back."""
     short = min(foreground.shape)
     disc, growth = max(1.0, DISC * short), GROWTH * short
-    # Mirrored at the edges, the half disc of a breast is a whole one, and the glow along an edge stays thin.
+    # Mirrored at the edges, a half-disc breast becomes a disc, while the glow along an edge stays thin.
     pad = int(disc + growth) + 2
     padded = np.pad(foreground, pad, mode="symmetric")
     centres = ndimage.distance_transform_edt(padded) > disc
     if not centres.any():
         return np.zeros(foreground.shape, dtype=bool)
-    pieces, count = ndimage.label(ndimage.distance_transform_edt(~centres) <= disc)
-    inside = pieces[pad:-pad, pad:-pad]
+    components, count = ndimage.label(ndimage.distance_transform_edt(~centres) <= disc)
+    inside = components[pad:-pad, pad:-pad]
     areas = np.bincount(inside.ravel(), minlength=count + 1)[1:]
-    piece = pieces == areas.argmax() + 1
-    grown = padded & (ndimage.distance_transform_edt(~piece) <= growth)
+    component = components == areas.argmax() + 1
+    grown = padded & (ndimage.distance_transform_edt(~component) <= growth)
     return grown[pad:-pad, pad:-pad]
 
 
 def _chest_side(small: NDArray[np.float32], mask: Mask) -> ChestSide | None:
-    """The side where the breast ends tall and thick (the chest wall), not short and thin (the nipple).
+    """The side where the breast is tall and thick (the chest wall) rather than short and thin (the nipple).
 
-    None if the two ends are much alike.
+    None if the two ends are similar.
     """
     thickness = np.where(mask, small - small[mask].min(), 0).sum(axis=0)
     columns = np.flatnonzero(mask.any(axis=0))
@@ -190,13 +190,13 @@ def _chest_side(small: NDArray[np.float32], mask: Mask) -> ChestSide | None:
 def _box_around(
     mask: Mask, inside: tuple[int, int, int, int], factor: int, shape: tuple[int, ...]
 ) -> tuple[int, int, int, int]:
-    """The box of the mask and a margin, inside the borders, in pixels of the original of that shape."""
+    """The box around the mask with a margin, within the borders, in pixels of an original of `shape`."""
     top, bottom, left, right = inside
     margin = int(np.ceil(MARGIN * max(mask.shape)))
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
     y_min, y_max = max(rows[0] - margin, top), min(rows[-1] + 1 + margin, bottom)
     x_min, x_max = max(columns[0] - margin, left), min(columns[-1] + 1 + margin, right)
-    # The reduced copy lacks the last few pixels of an image that is no multiple of the factor.
+    # The reduced copy lacks the last pixels of an image whose size is not a multiple of the factor.
     return (
         int(x_min * factor),
         int(y_min * factor),

@@ -1,4 +1,4 @@
-"""Preprocessed pairs on disk, so that each is read, decoded and resized once and not in every run."""
+"""Preprocessed pairs on disk, so that each is read, decoded and resized once, not in every run."""
 
 import functools
 import hashlib
@@ -27,10 +27,10 @@ UNREADABLE = (OSError, EOFError, RuntimeError, pickle.UnpicklingError, KeyError,
 class CachePaird(Transform):
     """Does what deterministic transforms do, and keeps the results in a folder.
 
-    A result is found by the bytes of the images, the marked boxes, the settings of the transforms and the
-    code of this package: whatever changes one of them makes another result, and a copy of a data set in
-    another place finds those of the first. Files are whole or not there, so that any number of processes may
-    share the folder, and any of it may be deleted at any time. It holds pixels, but no names.
+    A result is found by the path, size and time of change of the images, the marked boxes, the settings of
+    the transforms and the code of this package: whatever changes one of them makes another result. So an
+    image is read once, and only looked up after that. Files are whole or not there: any number of processes
+    may share the folder, and any of it may be deleted at any time. It holds pixels, but no names.
 
     Args:
         transform: `LoadPaird` and `PreprocessPaird`; the result holds tensors and plain values only.
@@ -61,7 +61,7 @@ class CachePaird(Transform):
         for view in VIEW_NAMES:
             digest.update(f"\n{view}".encode())
             if data[view] is not None:
-                digest.update(_content(Path(data[view])))
+                digest.update(_version(Path(data[view])).encode())
                 digest.update(json.dumps([data[f"{view}_{key}"].tolist() for key in MARKED]).encode())
         name = digest.hexdigest()
         return self.folder / name[:2] / f"{name[2:]}.pt"
@@ -78,16 +78,13 @@ class CachePaird(Transform):
             warnings.warn(f"{self.folder}: preprocessed pairs cannot be kept there ({error})", stacklevel=2)
 
 
-def _content(file: Path) -> bytes:
-    """A digest of a file's bytes; a file that cannot be read is left to the reader to refuse."""
+def _version(file: Path) -> str:
+    """What changes with a file; one that cannot be read is left to the reader to refuse."""
     try:
-        with file.open("rb") as stream:
-            digest = hashlib.blake2b()
-            while block := stream.read(1 << 20):
-                digest.update(block)
-            return digest.digest()
+        state = file.stat()
     except OSError:
-        return b"unreadable"
+        return "unreadable"
+    return json.dumps([str(file.resolve()), state.st_size, state.st_mtime_ns])
 
 
 def _describe(transform: Any) -> Any:

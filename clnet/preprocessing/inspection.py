@@ -1,6 +1,6 @@
-"""What the reader and the preprocessing see in a file: the answers of `clnet inspect`.
+"""What reading and preprocessing find in a file: the output of `clnet inspect`.
 
-Each image is taken alone. In a pair, both views are resized by the smaller of their two scales.
+Each image is inspected alone. In a pair, both views are resized by the smaller of their two scales.
 """
 
 import textwrap
@@ -21,7 +21,7 @@ from clnet.data.reader import Mammogram, read_image
 from clnet.errors import ClnetError
 from clnet.preprocessing.preprocess import PlacedView, preprocess_views, resize
 
-# The keys of an image's facts and what they are without an answer.
+# The facts about an image before any of them is known.
 NO_FACTS: dict[str, Any] = {
     "file": None,
     "view": None,
@@ -43,19 +43,19 @@ NO_FACTS: dict[str, Any] = {
 TILE = (480, 400)  # pixels (width, height) of one image on the contact sheet
 CAPTION = 40  # pixels at the top of a tile
 SHEET_COLUMNS = 3
-SHEET_TILES = 60  # the first so many images; more would not be looked at
+SHEET_TILES = 60  # the first images only: nobody looks at more
 ACCENT, ALARM = "#E69F00", "#FF6E5A"
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """One image.
+    """The result for one image.
 
     Attributes:
-        facts: what JSON gets; the keys are those of `NO_FACTS`. `breast_box` is [x_min, y_min, x_max, y_max]
-            in original pixels, `flipped` whether the image was mirrored to bring the chest wall to the left,
-            `refused` None or the reason.
-        tile: its part of the contact sheet, if asked for.
+        facts: as written to JSON; the keys are those of `NO_FACTS`. `breast_box` is [x_min, y_min, x_max,
+            y_max] in original pixels, `flipped` is whether the image was mirrored to put the chest wall on
+            the left, `refused` is the reason or None.
+        tile: its part of the contact sheet, if requested.
     """
 
     facts: dict[str, Any]
@@ -65,13 +65,13 @@ class Inspection:
 def inspect_images(
     paths: Iterable[Path], size: tuple[int, int] = (1024, 512), apply_voi: bool = True, draw: bool = False
 ) -> list[Inspection]:
-    """Inspect files, and folders with all that is in them; one that is refused does not stop the others.
+    """Inspect files, and all images in folders; a refused file does not stop the others.
 
     Args:
-        paths: files and folders. What is no image is refused if it was named, and passed over in a folder.
+        paths: files and folders. A file that is not an image is refused if given, and ignored in a folder.
         size: (H, W) of the model's canvas.
-        apply_voi: whether the VOI LUT or window of a DICOM file is applied.
-        draw: whether to make the tiles for `contact_sheet`.
+        apply_voi: whether to apply the VOI LUT or window of a DICOM file.
+        draw: whether to draw the tiles for `contact_sheet`.
     """
     files = [file for path in paths for file in _files_in(path)]
     return [
@@ -83,7 +83,7 @@ def inspect_images(
 def inspect_image(
     file: Path, size: tuple[int, int] = (1024, 512), apply_voi: bool = True, draw: bool = False
 ) -> Inspection:
-    """Inspect one file; a refusal is an answer, not an error."""
+    """Inspect one file; a refusal is a result, not an error."""
     facts = {**NO_FACTS, "file": str(file)}
     try:
         if file.is_dir():
@@ -102,7 +102,7 @@ def inspect_image(
         }
         image = read_image(file, apply_voi)
         (placed,) = preprocess_views([image], size)
-    except Exception as error:  # whatever is wrong with one file, the others are still to be seen
+    except Exception as error:  # a problem with one file must not hide the others
         reason = str(error) if isinstance(error, ClnetError) else f"{file}: {type(error).__name__}: {error}"
         return Inspection({**facts, "refused": reason}, _refused_tile(file, reason) if draw else None)
     facts |= {
@@ -116,11 +116,11 @@ def inspect_image(
 
 
 def describe(facts: Mapping[str, Any]) -> str:
-    """The facts of one image in a few lines for a person."""
+    """The facts about one image as a few lines of text."""
     if facts["refused"]:
         return f"{facts['file']}\n  refused    {facts['refused']}"
     spacing = facts["spacing_mm"]
-    pixel = f"{spacing[0]:g} × {spacing[1]:g} mm a pixel" if spacing else "spacing unknown"
+    pixel = f"{spacing[0]:g} × {spacing[1]:g} mm per pixel" if spacing else "spacing unknown"
     x_min, y_min, x_max, y_max = facts["breast_box"]
     side = f"chest wall {facts['chest_side']}, {'' if facts['flipped'] else 'not '}mirrored"
     lines = [
@@ -136,7 +136,7 @@ def describe(facts: Mapping[str, Any]) -> str:
 
 
 def contact_sheet(inspections: Sequence[Inspection]) -> Image.Image:
-    """A picture of the images that were drawn: as stored, with the breast box, and as the model sees them."""
+    """All tiles on one picture: each image as stored, with the breast box, and as the model sees it."""
     tiles = [inspection.tile for inspection in inspections if inspection.tile]
     left_out = len(inspections) - len(tiles)
     if left_out or not tiles:
@@ -147,7 +147,7 @@ def contact_sheet(inspections: Sequence[Inspection]) -> Image.Image:
 
 
 def _files_in(path: Path) -> list[Path]:
-    """The file itself; of a folder, all images in it and below it, by name; the folder, if there are none."""
+    """The file itself, or all images in a folder and its subfolders; the folder if there are none."""
     images = [file for file in sorted(path.rglob("*")) if file.is_file() and _is_image(file)]
     return images or [path]
 
@@ -161,7 +161,7 @@ def _is_image(file: Path) -> bool:
 
 
 def _tile(image: Mammogram, placed: PlacedView) -> Image.Image:
-    """The stored image with its breast box beside the one that the model sees."""
+    """The stored image with its breast box, next to the image that the model sees."""
     tile = Image.new("RGB", TILE, PAPER)
     header, breast = image.header, placed.breast
     _write(tile, (10, 4), header.file.name)
@@ -190,13 +190,13 @@ def _refused_tile(file: Path, reason: str) -> Image.Image:
 
 
 def _fit(image: Tensor, room: tuple[int, int]) -> tuple[Tensor, float]:
-    """An image [h, w] resized to fit a (width, height), and by how much."""
+    """An image [h, w] resized to fit into `room` (width, height), and the scale."""
     scale = min(room[0] / image.shape[1], room[1] / image.shape[0])
     return resize(image, scale, scale), scale
 
 
 def _grey(image: Tensor) -> Image.Image:
-    """An image [h, w] in [0, 1], or beyond it and cut off, as a picture; brightened, for faint skin lines."""
+    """An image [h, w], clipped to [0, 1], as a picture; brightened to show faint skin lines."""
     return Image.fromarray((image.clamp(0, 1).sqrt() * 255).to(torch.uint8).numpy()).convert("RGB")
 
 

@@ -1,8 +1,8 @@
-"""Where a view lies: the one owner of the way from original pixels to model pixels and back.
+"""The map from original pixels to model pixels and back, owned by this module alone.
 
-Every crop, flip, resize, pad and zoom of a view is a `Placement`; a chain of them is one too (`then`).
-Boxes are therefore mapped once, from the pixels of the stored image straight to where they end up, and
-back by the same four numbers.
+Every crop, flip, resize, pad and zoom of a view is a `Placement`, and so is a chain of them (`then`). Boxes
+are therefore mapped once, from the pixels of the stored image directly to their final position, and back by
+the same four numbers.
 """
 
 import math
@@ -21,7 +21,7 @@ Boxes = TypeVar("Boxes", NDArray[Any], Tensor)
 
 
 class PlacementError(ClnetError, ValueError):
-    """Numbers that are no placement: a scale of zero, an infinite shift, a missing key."""
+    """An invalid placement: a scale of zero, an infinite shift, a missing key."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Placement:
     """The map ``x -> x_scale * x + x_shift``, and likewise for y, from one pixel grid to another.
 
     Pixels are half-open, so coordinates are those of pixel *edges*: the left edge of an image is 0, the right
-    edge its width, and a resize by the factor s takes the edge x to s * x. A mirror has a negative scale.
+    edge its width, and resizing by a factor s moves an edge at x to s * x. A flip has a negative scale.
     """
 
     x_scale: float = 1.0
@@ -41,17 +41,17 @@ class Placement:
         for name, value in vars(self).items():
             if not math.isfinite(value) or (name.endswith("scale") and value == 0):
                 raise PlacementError(
-                    f"Placement: {name} is {value}; expected a finite number, no scale of 0."
+                    f"Placement: {name} is {value}; expected a finite number, and a scale other than 0."
                 )
 
     def apply(self, boxes: Boxes) -> Boxes:
-        """Map xyxy boxes [..., 4] to the new grid; array or tensor, dtype and the order of edges are kept.
+        """Map xyxy boxes [..., 4] to the new grid, keeping type, dtype and the order of the edges.
 
-        The sums are done in float64: a float32 box of a 5000-pixel image comes back within 1e-3 pixel.
+        The arithmetic is in float64: a float32 box of a 5000-pixel image comes back within 1e-3 pixel.
         """
         scale = [self.x_scale, self.y_scale, self.x_scale, self.y_scale]
         shift = [self.x_shift, self.y_shift, self.x_shift, self.y_shift]
-        # A mirror turns the lower edge into the upper one.
+        # A flip swaps the lower and the upper edge.
         order = [2 if self.x_scale < 0 else 0, 3 if self.y_scale < 0 else 1]
         order += [2 - order[0], 4 - order[1]]
         if isinstance(boxes, Tensor):
@@ -65,7 +65,7 @@ class Placement:
         return self.inverse().apply(boxes)
 
     def inverse(self) -> "Placement":
-        """The way back."""
+        """The inverse map."""
         return Placement(
             x_scale=1 / self.x_scale,
             x_shift=-self.x_shift / self.x_scale,
@@ -74,7 +74,7 @@ class Placement:
         )
 
     def then(self, after: "Placement") -> "Placement":
-        """This placement followed by another, as one."""
+        """This placement followed by another."""
         return Placement(
             x_scale=after.x_scale * self.x_scale,
             x_shift=after.x_scale * self.x_shift + after.x_shift,
@@ -83,7 +83,7 @@ class Placement:
         )
 
     def to_dict(self) -> dict[str, float]:
-        """The four numbers under their names: for JSON, and for caches that store plain values only."""
+        """The four numbers by name, for JSON and for caches that store plain values only."""
         return dict(vars(self))
 
     @classmethod

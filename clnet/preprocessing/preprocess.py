@@ -1,11 +1,11 @@
 """From the two images of a breast to the model's space.
 
-The model sees each view on a canvas of one size [H, W]: the chest wall on the left at x = 0, the breast box
-at the top left, zeros to its right and below. Both views share **one scale**, so that a depth from the chest
-wall is the same number of model pixels in CC and MLO: the geometry that links a lesion across them.
+The model sees each view on a canvas of a fixed size [H, W]: the chest wall on the left at x = 0, the breast
+box at the top left, zeros to its right and below. Both views share **one scale**, so that a depth from the
+chest wall is the same number of model pixels in CC and MLO: the geometry that links a lesion across them.
 
-The full pixels are touched twice, for the reduced copy on which the breast is found and for the resize of its
-box; all the rest happens on the small result.
+The full-size pixels are read twice, to find the breast in a reduced copy and to resize its box; everything
+else happens on the small result.
 """
 
 import math
@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from clnet.data.reader import Mammogram
-from clnet.preprocessing.breast import PERCENTILES, Breast, find_breast
+from clnet.preprocessing.breast import PERCENTILES, BreastRegion, find_breast
 from clnet.preprocessing.placement import Placement
 
 
@@ -29,17 +29,17 @@ class PlacedView:
 
     Attributes:
         image: float32 [1, H, W] in [0, 1]; 0 is background and padding.
-        valid_size: (rows, columns) of the image at the top left of the canvas; padding lies beyond.
+        valid_size: (rows, columns) of the image at the top left of the canvas; the rest is padding.
         placement: from pixels of the stored image to pixels of the canvas.
-        breast: what was found in the stored image.
-        steps: what was done, in words, in order.
+        breast: the region found in the stored image.
+        steps: what was done, in words.
         warnings: what a user should know.
     """
 
     image: Tensor
     valid_size: tuple[int, int]
     placement: Placement
-    breast: Breast
+    breast: BreastRegion
     steps: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -50,14 +50,14 @@ def preprocess_views(
     """Find, orient, crop, resize, normalise and pad the views of one breast.
 
     Args:
-        images: CC and MLO, or the one of them that is there.
+        images: CC and MLO, or one of them.
         size: (H, W) of the canvas.
-        laterality: of the breast, for an image that does not say it; see `find_breast`.
+        laterality: of the breast, for an image without it; see `find_breast`.
     """
     breasts = [find_breast(image.pixels, image.header.laterality or laterality) for image in images]
     units = _pixel_units(images)
-    # Model pixels a unit: the most at which every breast box fits the canvas, and a hair more, lest rounding
-    # make the box that fills it a pixel smaller.
+    # Model pixels per unit: the largest scale at which every breast box fits the canvas, plus a tiny bit, so
+    # that rounding does not make the box that fills it a pixel smaller.
     scale = (1 + 1e-12) * min(
         min(size[0] / ((y_max - y_min) * unit_y), size[1] / ((x_max - x_min) * unit_x))
         for (x_min, y_min, x_max, y_max), (unit_y, unit_x) in zip(
@@ -71,20 +71,20 @@ def preprocess_views(
 
 
 def _pixel_units(images: Sequence[Mammogram]) -> list[tuple[float, float]]:
-    """The (height, width) of a pixel of each image: in mm if all of them know it, else in pixels."""
+    """The (height, width) of a pixel of each image: in mm if it is known for all, otherwise in pixels."""
     spacings = [image.header.spacing_mm for image in images]
     known = [spacing for spacing in spacings if spacing]
     return known if len(known) == len(spacings) else [(1.0, 1.0)] * len(spacings)
 
 
 def _place(
-    pixels: NDArray[np.float32], breast: Breast, scale: tuple[float, float], size: tuple[int, int]
+    pixels: NDArray[np.float32], breast: BreastRegion, scale: tuple[float, float], size: tuple[int, int]
 ) -> PlacedView:
-    """One view on its canvas of that (H, W), at a scale of (y, x) model pixels an original pixel."""
+    """One view on a canvas of `size` (H, W), at a scale of (y, x) model pixels per original pixel."""
     x_min, y_min, x_max, y_max = breast.box
     scale_y, scale_x = scale
     mirrored = breast.chest_side == "right"
-    # The grid of the resized image begins at x_start. To be mirrored, it must end at the chest wall.
+    # The grid of the resized image begins at x_start; if it is mirrored, it must end at the chest wall.
     whole_columns = max(1, math.floor((x_max - x_min) * scale_x))
     x_start = max(x_min, x_max - math.ceil(whole_columns / scale_x)) if mirrored else x_min
 
@@ -103,23 +103,23 @@ def _place(
     if high > low:
         image[0, :rows, :columns] = resized[:rows, :columns].sub(low).div_(high - low).clamp_(0, 1)
     else:
-        warnings += ("one brightness all over the breast: the view is blank",)
+        warnings += ("the breast has a single brightness: the view is blank",)
     steps = (
         f"breast at x {x_min} to {x_max}, y {y_min} to {y_max}, chest wall on the {breast.chest_side}",
         f"cropped to it and resized with anti-aliasing by {scale_y:.5g} to {rows} rows and {columns} columns",
         *(("mirrored: chest wall to the left",) if mirrored else ()),
         f"brightness {low:.6g} to {high:.6g} (percentiles {PERCENTILES[0]:g} and {PERCENTILES[1]:g} "
-        "of the breast) mapped to 0 to 1 and cut off there",
+        "of the breast) mapped to 0 to 1 and clipped",
         f"padded with 0 on the right and below to {size[0]} rows and {size[1]} columns",
     )
     return PlacedView(image, (rows, columns), placement, breast, steps, warnings)
 
 
 def resize(image: Tensor, scale_y: float, scale_x: float) -> Tensor:
-    """Resize an image [h, w] with anti-aliasing by exactly these factors: the edge x lands at scale_x * x.
+    """Resize an image [h, w] with anti-aliasing by exactly these factors: an edge at x moves to scale_x * x.
 
-    The result has the whole pixels that fit: [floor(h * scale_y), floor(w * scale_x)]. An image that would
-    not fill one pixel is continued by its last row or column.
+    The result has the whole pixels that fit: [floor(h * scale_y), floor(w * scale_x)]. An image too small to
+    fill one pixel is extended by its last row or column.
     """
     batch = image[None, None]
     rows, columns = math.floor(1 / scale_y) + 1, math.floor(1 / scale_x) + 1  # these fill a pixel

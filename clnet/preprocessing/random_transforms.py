@@ -1,23 +1,23 @@
 """Random transforms for training: the paper's three (flip, crop, normalisation) and zoom.
 
-What the two views share is what must stay comparable between them, the depth from the chest wall (x):
+Whatever changes the depth from the chest wall (x) is shared, so that depths stay comparable between views:
 
 =====================  ===========  ==========================================================
 draw                   views        because
 =====================  ===========  ==========================================================
-vertical flip          independent  a lesion's rows in CC say little of its rows in MLO
+vertical flip          independent  rows in CC say little about rows in MLO
 horizontal flip        shared       it mirrors depth
 crop, columns          shared       they are depth
 crop, rows             independent  as for the vertical flip
 zoom factor            shared       it scales depth
 zoom, columns kept     shared       they are depth
 zoom, rows kept        independent  as for the vertical flip
-normalisation          independent  each view is exposed and normalised by itself
+normalisation          independent  each view has its own exposure and normalisation
 =====================  ===========  ==========================================================
 
-All follow MONAI's convention (`prob`, `set_random_state`) and come after `PreprocessPaird`. They change the
-image, its placement and its valid size, never a box, and leave the view at the top left of its canvas, padded
-with 0. A missing view passes through.
+All follow MONAI's conventions (`prob`, `set_random_state`) and come after `PreprocessPaird`. They change the
+image, its placement and its valid size, never a box, and keep the view at the top left of its canvas, padded
+with 0. A missing view stays missing.
 """
 
 import math
@@ -35,7 +35,7 @@ from clnet.preprocessing.transforms import Item, check_setting
 
 
 class RandPairTransform(RandomizableTransform, MapTransform):
-    """What the random transforms have in common: with a probability, change the views that are there."""
+    """Base of the random transforms: with a probability, change the views that are there."""
 
     def __init__(self, prob: float) -> None:
         RandomizableTransform.__init__(self, prob)
@@ -50,18 +50,18 @@ class RandPairTransform(RandomizableTransform, MapTransform):
         return item
 
     def change(self, item: Item, views: list[str]) -> None:
-        """Draw and apply; `item` is the transform's own copy, its values are not."""
+        """Draw and apply; `item` is a shallow copy, so its values must not be changed in place."""
         raise NotImplementedError
 
 
 class RandFlipPaird(RandPairTransform):
-    """Flip upside down, each view by itself; and, if asked, left to right, both views together.
+    """Flip each view vertically on its own; and optionally both views horizontally, together.
 
-    A horizontal flip puts the chest wall on the right, where preprocessing never leaves it: 0 by default.
+    A horizontal flip puts the chest wall on the right, where preprocessing never leaves it: off by default.
 
     Args:
-        prob: of a vertical flip, for each view.
-        horizontal_prob: of a horizontal flip of both.
+        prob: of a vertical flip of each view.
+        horizontal_prob: of a horizontal flip of both views.
     """
 
     def __init__(self, prob: float = 0.5, horizontal_prob: float = 0.0) -> None:
@@ -77,7 +77,7 @@ class RandFlipPaird(RandPairTransform):
                 flipped = item[view][:, :rows, :columns].flip(1)
                 _put(item, view, flipped, Placement(y_scale=-1.0, y_shift=rows))
         if self.R.random() < self.horizontal_prob:
-            # Both about the same line, so that depth stays comparable; the narrower view gets a blank margin.
+            # Both about the same axis, so that depth stays comparable; the narrower view gets a blank margin.
             width = max(item[f"{view}_valid_size"][1] for view in views)
             for view in views:
                 flipped = item[view][:, : item[f"{view}_valid_size"][0], :width].flip(2)
@@ -85,11 +85,11 @@ class RandFlipPaird(RandPairTransform):
 
 
 class RandCropPaird(RandPairTransform):
-    """Keep a random part of each view: the same columns of both, rows of its own in each.
+    """Keep a random part of each view: the same columns in both views, independent rows.
 
     Args:
         prob: of a crop of both views.
-        min_part: the least part of the rows, and of the columns, that is kept, in (0, 1].
+        min_part: the minimum share of the rows, and of the columns, that is kept, in (0, 1].
     """
 
     def __init__(self, prob: float = 0.5, min_part: float = 0.7) -> None:
@@ -101,7 +101,7 @@ class RandCropPaird(RandPairTransform):
         """Draw and apply."""
         widths = [item[f"{view}_valid_size"][1] for view in views]
         part = self.R.uniform(self.min_part, 1)
-        # At most this much off the left, so that something is left of the narrower view, too.
+        # Limited, so that something is left of the narrower view too.
         left = int(self.R.uniform(0, 1 - part) * min(widths))
         right = left + max(1, round(part * max(widths)))
         for view in views:
@@ -114,7 +114,7 @@ class RandCropPaird(RandPairTransform):
 
 
 class RandZoomPaird(RandPairTransform):
-    """Enlarge or reduce both views by one factor; where they outgrow the canvas, keep a random part.
+    """Zoom both views by one factor; if they outgrow the canvas, keep a random part.
 
     Args:
         prob: of a zoom of both views.
@@ -135,13 +135,13 @@ class RandZoomPaird(RandPairTransform):
         zoom = self.R.uniform(self.min_zoom, self.max_zoom)
         height, width = item[views[0]].shape[1:]
         widths = [item[f"{view}_valid_size"][1] for view in views]
-        # No more off the left than the enlargement adds, so that something is left of the narrower view, too.
+        # No more off the left than zooming adds, so that something is left of the narrower view too.
         excess = min(max(widths) - width / zoom, min(widths) * (1 - 1 / zoom))
         left = int(self.R.uniform(0, max(0, excess)))
         for view in views:
             rows, columns = item[f"{view}_valid_size"]
             top = int(self.R.uniform(0, max(0, rows - height / zoom)))
-            # What will not be seen need not be resized.
+            # Resize only what fits the canvas.
             bottom = min(rows, top + math.ceil(height / zoom))
             right = min(columns, left + math.ceil(width / zoom))
             zoomed = resize(item[view][0, top:bottom, left:right], zoom, zoom)[None, :height, :width]
@@ -150,15 +150,15 @@ class RandZoomPaird(RandPairTransform):
 
 
 class RandNormalisePaird(RandPairTransform):
-    """Normalise each view again, by other limits and with another gamma than its percentiles gave.
+    """Normalise each view again, with random limits and a random gamma.
 
-    ``x -> clip((x - low) / (high - low), 0, 1) ** gamma``. 0 stays 0, and with it background and padding.
+    ``x -> clip((x - low) / (high - low), 0, 1) ** gamma``. Background and padding stay 0.
 
     Args:
-        prob: for each view.
+        prob: of a change of each view.
         max_low: low is drawn from [0, max_low].
         high: the range of high.
-        gamma: the range of gamma, drawn evenly on a logarithmic scale.
+        gamma: the range of gamma, drawn uniformly on a logarithmic scale.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class RandNormalisePaird(RandPairTransform):
 
 
 def _put(item: Item, view: str, content: Tensor, moved: Placement) -> None:
-    """Give a view of the item new content [1, h, w] at the top left of a new canvas; note how it moved."""
+    """Put new content [1, h, w] at the top left of a new canvas, and update the placement by `moved`."""
     _, rows, columns = content.shape
     canvas = torch.zeros_like(item[view])
     canvas[:, :rows, :columns] = content

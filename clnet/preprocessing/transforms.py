@@ -1,6 +1,6 @@
 """MONAI dictionary transforms over a pair: load, preprocess, (augment: see `random_transforms`), finish.
 
-An item begins as `Pair.to_item()` makes it. On the way it holds, for each view ("cc", "mlo"):
+An item starts as `Pair.to_item()`. Along the way it has, for each view ("cc", "mlo"):
 
 ==================  =================  =================================================================
 key                 from               value
@@ -10,15 +10,15 @@ key                 from               value
 ..                  `PreprocessPaird`  float32 [1, H, W], or None
 ``cc_boxes``        `Pair.to_item`     [n, 4] xyxy in **original** pixels, all the way
 ``cc_lesion_ids``   `Pair.to_item`     [n]; the same number in both views is the same lesion
-``cc_meta``         `LoadPaird`        what the file says, `steps` taken and `warnings`, or None
+``cc_meta``         `LoadPaird`        facts from the header, `steps` and `warnings`, or None
 ``cc_placement``    `PreprocessPaird`  `Placement.to_dict()` from original to model pixels, or None
 ``cc_valid_size``   `PreprocessPaird`  [rows, columns] of the image at its canvas's top left, or None
 ==================  =================  =================================================================
 
-Geometry touches only the image, the placement and the valid size. `FinishPaird` maps the boxes, once, by the
-placement that came out of it all; nothing else moves a box.
+Spatial transforms change only the image, the placement and the valid size. `FinishPaird` maps the boxes once,
+by the final placement; nothing else moves a box.
 
-From `PreprocessPaird` on, an item holds tensors and plain values only, so that MONAI's caches can store it.
+From `PreprocessPaird` on, an item has tensors and plain values only, so that MONAI's caches can store it.
 """
 
 from collections.abc import Mapping
@@ -38,18 +38,18 @@ from clnet.preprocessing.preprocess import preprocess_views
 Item = dict[str, Any]
 
 
-class SettingError(ClnetError, ValueError):
-    """A transform was given a number that makes no sense."""
+class TransformSettingError(ClnetError, ValueError):
+    """An invalid argument of a transform."""
 
 
 def check_setting(holds: bool, transform: object, name: str, value: object, expected: str) -> None:
-    """Raise `SettingError` unless the expectation holds."""
+    """Raise `TransformSettingError` unless the condition holds."""
     if not holds:
-        raise SettingError(f"{type(transform).__name__}: {name} is {value}; expected {expected}")
+        raise TransformSettingError(f"{type(transform).__name__}: {name} is {value}; expected {expected}")
 
 
 class LoadPaird(MapTransform):
-    """Read the images of a pair, unless they are read already; refuse boxes that do not lie inside them.
+    """Read the images of a pair, unless they are read already; reject boxes outside them.
 
     Args:
         apply_voi: whether the VOI LUT or window of a DICOM file is applied.
@@ -126,7 +126,7 @@ class PreprocessPaird(MapTransform):
 
 
 class FinishPaird(MapTransform):
-    """Make the sample that collation and the network get.
+    """Make the sample for collation and the network.
 
     ==================  ==============================================================================
     ``pair_id``         as given
@@ -134,16 +134,16 @@ class FinishPaird(MapTransform):
     ``present``         bool [2]
     ``boxes``           [cc [n, 4], mlo [m, 4]] float32, cxcywh normalised by the canvas
     ``lesion_ids``      [cc [n], mlo [m]] int64
-    ``original_boxes``  [cc, mlo], all that was marked, xyxy in pixels of the stored images
+    ``original_boxes``  [cc, mlo], all annotated boxes, xyxy in pixels of the stored images
     ``placements``      [cc, mlo], each `Placement.to_dict()` from original to model pixels, or None
-    ``meta``            [cc, mlo], each what the file says, the steps taken and the warnings, or None
+    ``meta``            [cc, mlo], each the facts from the header, steps and warnings, or None
     ==================  ==============================================================================
 
-    A lesion of which a crop leaves too little is dropped from its view. Its id stays in the other view: there
-    it is now what a lesion marked in one view always is, one without a partner.
+    A lesion of which a crop leaves too little is dropped from that view. In the other view it stays, without
+    a partner, like any lesion annotated in one view only.
 
     Args:
-        min_visible: how much of a box's area must be left for the lesion to stay, in (0, 1].
+        min_visible: the share of a box's area that must be left to keep the lesion, in (0, 1].
     """
 
     def __init__(self, min_visible: float = 0.5) -> None:
@@ -179,16 +179,16 @@ class FinishPaird(MapTransform):
 
 
 def _area(boxes: Tensor) -> Tensor:
-    """Area [n] of xyxy boxes [n, 4]; 0 for one that clipping has turned inside out."""
+    """Area [n] of xyxy boxes [n, 4]; 0 for a box that clipping has inverted."""
     sides = (boxes[:, 2:] - boxes[:, :2]).clamp(min=0)
     return sides[:, 0] * sides[:, 1]
 
 
 def _boxes_outside(boxes: Tensor, breast: tuple[int, int, int, int]) -> list[str]:
-    """A warning for each marked box [n, 4] that is not wholly inside the breast box, in original pixels."""
+    """A warning for each annotated box [n, 4] that extends beyond the breast box, in original pixels."""
     x_min, y_min, x_max, y_max = breast
     return [
-        f"box {index} {box} lies partly outside the breast found at {list(breast)}"
+        f"box {index} {box} extends beyond the breast found at {list(breast)}"
         for index, box in enumerate(boxes.tolist())
         if box[0] < x_min or box[1] < y_min or box[2] > x_max or box[3] > y_max
     ]

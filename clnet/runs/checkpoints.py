@@ -1,4 +1,4 @@
-"""Checkpoints: the best weights, and all that a killed run needs to go on as if nothing had happened."""
+"""Checkpoints: the best weights, and all that a killed run needs to resume as if nothing had happened."""
 
 import pickle
 import random
@@ -31,52 +31,58 @@ class HasEpoch(Protocol):
 
 
 class Checkpoints:
-    """Saves ``last.pt`` after every epoch and ``model.pt`` (weights alone) whenever validation was best.
+    """Saves ``last.pt`` to resume from, and ``model.pt`` (weights alone) whenever validation was best.
 
-    To be attached after the validation handler and after what records the epoch: a run that is killed in
+    To be attached after the validation handlers and after what records the epoch: a run that is killed in
     between repeats the epoch.
 
     Args:
-        run_dir: where the files go.
+        folder: where the files go.
         network: may be wrapped for several processes.
         optimizer: whose state is kept.
         schedule: of the learning rate.
-        sampler: of the training data; it is told the epoch to go on with.
+        sampler: of the training data; it is told the epoch to resume with.
         evaluator: the engine of the validation, whose best metric decides.
-        resume: go on from ``last.pt``.
+        interval: epochs between two ``last.pt``, which takes three times the weights; the last epoch always
+            has one.
+        resume: resume from ``last.pt``.
     """
 
     def __init__(
         self,
-        run_dir: str | Path,
+        folder: str | Path,
         network: nn.Module,
         optimizer: Optimizer,
         schedule: LRScheduler,
         sampler: HasEpoch,
         evaluator: Workflow,
+        interval: int = 1,
         resume: bool = False,
     ) -> None:
-        self.run_dir = Path(run_dir)
+        self.folder = Path(folder)
         self.network = getattr(network, "module", network)
         self.optimizer = optimizer
         self.schedule = schedule
         self.sampler = sampler
         self.evaluator = evaluator
+        self.interval = interval
         self.resume = resume
 
     def attach(self, engine: Workflow) -> None:
-        """Load at the start, save after each epoch."""
+        """Load at the start, save after epochs."""
         if self.resume:
             engine.add_event_handler(Events.STARTED, self.load)
         engine.add_event_handler(Events.EPOCH_COMPLETED, self.save)
 
     def save(self, engine: Workflow) -> None:
-        """Write ``last.pt``, and ``model.pt`` if this epoch's validation was the best so far."""
+        """Write ``last.pt`` if it is due, and ``model.pt`` if this epoch's validation was the best so far."""
         if engine.state.rank != 0:
             return
         best_epoch = self.evaluator.state.best_metric_epoch
         if best_epoch == engine.state.epoch or best_epoch < 0:
-            save_atomically(self.network.state_dict(), self.run_dir / BEST)
+            save_atomically(self.network.state_dict(), self.folder / BEST)
+        if engine.state.epoch % self.interval and engine.state.epoch != engine.state.max_epochs:
+            return
         save_atomically(
             {
                 "network": self.network.state_dict(),
@@ -86,16 +92,16 @@ class Checkpoints:
                 "best": {"metric": float(self.evaluator.state.best_metric), "epoch": best_epoch},
                 "random": random_state(),
             },
-            self.run_dir / LAST,
+            self.folder / LAST,
         )
 
     def load(self, engine: Workflow) -> None:
-        """Put everything back as it was after the last whole epoch."""
-        path = self.run_dir / LAST
+        """Put everything back as it was when ``last.pt`` was written."""
+        path = self.folder / LAST
         if not path.exists():
             raise CheckpointError(
-                f"{path}: there is nothing to resume; name the run that was cut off with --run_name, "
-                "or leave --resume out to begin anew"
+                f"{path}: there is nothing to resume; name the interrupted run with --run_name, "
+                "or leave out --resume to start a new run"
             )
         state = load_checkpoint(path)
         try:
@@ -125,7 +131,7 @@ def load_weights(network: nn.Module, path: str | Path) -> nn.Module:
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a file of tensors and plain values; anything else in it is refused."""
+    """Read a file of tensors and plain values; anything else is refused."""
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """What a training costs: pairs per second, the share of time that waits for data, peak memory."""
 
+import importlib
 import re
-import resource
 import sys
 import time
 from pathlib import Path
@@ -19,10 +19,11 @@ class Cost:
       the run was started or resumed; validation and checkpoints do not count;
     - ``pairs_per_second``: over that time, of all processes together;
     - ``data_loading_share``: of that time, in [0, 1], how much was spent waiting for batches;
-    - ``peak_memory_gb``: the most that this process (without its data workers) held at any time, 10⁹ bytes;
+    - ``peak_memory_gb``: the most that this process (without its data workers) held at any time, 10⁹ bytes,
+      where the system tells;
     - ``peak_gpu_memory_gb``: the most that tensors took on this process's GPU, where there is one.
 
-    To be attached first, so that others find the final values at the end.
+    Attach it first, so that the other handlers find the final values at the end.
     """
 
     def __init__(self) -> None:
@@ -66,16 +67,17 @@ class Cost:
             "training_seconds": self._seconds,
             "pairs_per_second": self._pairs / self._seconds,
             "data_loading_share": self._waited / self._seconds,
-            "peak_memory_gb": peak_memory() / 1e9,
         }
+        if (peak := peak_memory()) is not None:
+            engine.state.cost["peak_memory_gb"] = peak / 1e9
         if engine.state.device.type == "cuda":
             engine.state.cost["peak_gpu_memory_gb"] = (
                 torch.cuda.max_memory_allocated(engine.state.device) / 1e9
             )
 
 
-def peak_memory() -> int:
-    """The most bytes of memory that this process has held at any time."""
+def peak_memory() -> int | None:
+    """The most bytes of memory that this process ever held; None where the system does not tell."""
     status = Path("/proc/self/status")
     if status.exists():
         # Where it can be had, this is better than getrusage, which in a process that was started by a larger
@@ -83,5 +85,9 @@ def peak_memory() -> int:
         peak = re.search(r"^VmHWM:\s+(\d+) kB", status.read_text(), re.MULTILINE)
         if peak:
             return int(peak[1]) * 1024
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        resource = importlib.import_module("resource")
+    except ImportError:  # Windows
+        return None
+    used: int = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return used if sys.platform == "darwin" else used * 1024

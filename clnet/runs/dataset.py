@@ -10,7 +10,7 @@ from clnet.phantom import PhantomSettings, make_phantom
 
 
 def open_dataset(dataset_dir: str | Path, phantom_dir: str | Path, phantom_pairs: int) -> Datalist:
-    """Read the datalist of a folder; where the folder is the phantom's and empty, make the phantom first.
+    """Read the datalist of a folder; in the phantom's folder, make the phantom first if it is missing.
 
     Args:
         dataset_dir: any folder with a ``datalist.json``.

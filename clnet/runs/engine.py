@@ -1,6 +1,8 @@
-"""What MONAI's `SupervisedTrainer` needs to train CL-Net: a loss with parts, clipped gradients."""
+"""What MONAI's engines need to train CL-Net: a loss with parts, clipped gradients, a last validation."""
 
 import torch
+from ignite.engine import Events
+from monai.engines.evaluator import Evaluator
 from monai.engines.trainer import SupervisedTrainer
 from monai.engines.utils import IterationEvents
 from torch import nn
@@ -45,3 +47,25 @@ class GradientClip:
         if scaler is not None:
             scaler.unscale_(engine.optimizer)
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.max_norm)
+
+
+class ValidateLastEpoch:
+    """Validates after the last epoch, if that is not one of those that MONAI's `ValidationHandler` validates.
+
+    Args:
+        validator: the engine of the validation.
+        interval: of the `ValidationHandler`, in epochs.
+    """
+
+    def __init__(self, validator: Evaluator, interval: int) -> None:
+        self.validator = validator
+        self.interval = interval
+
+    def attach(self, engine: SupervisedTrainer) -> None:
+        """Act after each epoch."""
+        engine.add_event_handler(Events.EPOCH_COMPLETED, self)
+
+    def __call__(self, engine: SupervisedTrainer) -> None:
+        """Validate if this was the last epoch."""
+        if engine.state.epoch == engine.state.max_epochs and engine.state.epoch % self.interval:
+            self.validator.run(engine.state.epoch)

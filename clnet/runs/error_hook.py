@@ -1,7 +1,7 @@
-"""Plain words for what goes wrong in a bundle run.
+"""Readable errors from bundle runs.
 
-`python -m monai.bundle run` wraps an error into several of the config parser's own. What the user can mend is
-one of ours at the bottom; these functions see to it that this is what is printed.
+`python -m monai.bundle run` wraps an error into several of the config parser's own. What the user can fix is
+one of ours at the bottom: that one is printed.
 """
 
 import sys
@@ -12,7 +12,7 @@ from clnet.runs.command_line import check_command_line
 
 
 def install_error_hook() -> None:
-    """Print errors that the user can mend as one sentence, from here to the end of the process."""
+    """Print errors that the user can fix as one sentence, from here to the end of the process."""
     sys.excepthook = _print_plainly
     check_command_line()
 

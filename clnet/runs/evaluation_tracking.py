@@ -19,14 +19,14 @@ FILES = (METRICS_FILE, RECORD_FILE, "froc.png")
 
 
 class EvaluationTracking:
-    """Sends what `EvaluationWriter` wrote to MLflow. If MLflow fails, that is said, and the folder is whole.
+    """Sends what `EvaluationWriter` wrote to MLflow. If MLflow fails, it warns; the folder is complete.
 
     Args:
         run_dir: the folder of the evaluation; its parent is shared by runs that are to be compared.
-        experiment: MLflow's word for a set of runs.
+        experiment: in MLflow.
         tracking_uri: see `MlflowStore`.
-        tags: texts to find the run by.
-        facts: of `clnet.runs.provenance.run_provenance`.
+        tags: to find the run by.
+        provenance: of `clnet.runs.provenance.run_provenance`.
         parent_run: id of the MLflow run that this one is listed under.
     """
 
@@ -36,14 +36,14 @@ class EvaluationTracking:
         experiment: str,
         tracking_uri: str | None,
         tags: Mapping[str, str],
-        facts: Mapping[str, Any],
+        provenance: Mapping[str, Any],
         parent_run: str | None = None,
     ) -> None:
         self.run_dir = Path(run_dir).absolute()
         self.store = MlflowStore(self.run_dir.parent, tracking_uri)
         self.experiment = experiment
         self.tags = tags
-        self.facts = facts
+        self.provenance = provenance
         self.parent_run = parent_run
 
     def attach(self, engine: Workflow) -> None:
@@ -65,7 +65,7 @@ class EvaluationTracking:
                 self.store.files_at,
                 self.parent_run,
             )
-            run.describe(self.facts)
+            run.describe(self.provenance)
             run.log(points)
             run.log_files(self.run_dir, FILES)
             run.end("FINISHED")

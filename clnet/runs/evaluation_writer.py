@@ -11,7 +11,7 @@ from monai.engines.workflow import Workflow
 from clnet.data.pair import VIEW_NAMES
 from clnet.evaluation.folder import evaluate_files
 from clnet.evaluation.tables import metrics_tables
-from clnet.predict.writer import FINDINGS_FILE
+from clnet.findings.types import FINDINGS_FILE
 
 logger = logging.getLogger(__name__)
 

@@ -13,13 +13,13 @@ from clnet.evaluation.record import read_record
 from clnet.runs.mlflow_run import mlflow_client
 
 PREFIX = "mlflow:"
-"""What stands before a run id where a folder may stand."""
+"""Marks a run id where a folder is expected."""
 ARTIFACT_FOLDERS = ("evaluation", "")
 """Where in a run's artifacts an evaluation is looked for."""
 
 
 class MlflowError(ClnetError):
-    """An MLflow run whose evaluation cannot be had; the message names the run."""
+    """An MLflow run whose evaluation cannot be downloaded; the message names the run."""
 
 
 def read_runs(sources: Sequence[str], tracking_uri: str | None = None) -> list[Run]:
@@ -41,7 +41,7 @@ def read_runs(sources: Sequence[str], tracking_uri: str | None = None) -> list[R
 
 
 def download_evaluation(run_id: str, folder: Path, tracking_uri: str | None = None) -> Path:
-    """Fetch the evaluation of a run into a folder and say where it lies there.
+    """Download the evaluation of a run into a folder; returns the subfolder that holds it.
 
     Args:
         run_id: of MLflow.
@@ -49,7 +49,7 @@ def download_evaluation(run_id: str, folder: Path, tracking_uri: str | None = No
         tracking_uri: of MLflow; None takes the environment's MLFLOW_TRACKING_URI.
     """
     tracking_uri = tracking_uri or os.environ.get("MLFLOW_TRACKING_URI")
-    if not tracking_uri:  # MLflow itself would make an empty data base in the working directory
+    if not tracking_uri:  # MLflow itself would create an empty database in the working directory
         raise MlflowError(f"{PREFIX}{run_id}: which MLflow? Give --tracking-uri, or set MLFLOW_TRACKING_URI")
     try:
         client = mlflow_client(tracking_uri)

@@ -1,4 +1,4 @@
-"""A run in MLflow: how it is found or made in its store, described, and given points of curves and files.
+"""A run in MLflow: find or create it in its store, describe it, log points of curves and files.
 
 Every method of a run asks MLflow and may raise whatever MLflow raises.
 """
@@ -51,10 +51,10 @@ class Point(NamedTuple):
 
 
 def mlflow_client(tracking_uri: str) -> "MlflowClient":
-    """A client that gives up soon, and reports nothing to MLflow's makers."""
+    """A client that gives up soon and sends no telemetry."""
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    # These two speak of tables made and of second tries, which only break up the progress bar.
+    # These two report created tables and retries, which only break up the progress bar.
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.WARNING)
     logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
     from mlflow import MlflowClient
@@ -71,10 +71,10 @@ def mlflow_address(folder: str | Path) -> str:
 
 
 class MlflowStore:
-    """Where runs are kept.
+    """Where MLflow keeps runs.
 
     Args:
-        folder: shared by runs that are to be compared; files of a data base lie in its ``mlartifacts``.
+        folder: shared by runs that are to be compared; files of a database go to its ``mlartifacts``.
         tracking_uri: None takes `mlflow_address`.
     """
 
@@ -98,7 +98,7 @@ class MlflowStore:
     def files_at(self) -> str | None:
         """The address of an experiment's files; None for a server, which knows it.
 
-        By itself a data base would have them in the working directory.
+        MLflow itself would put those of a database into the working directory.
         """
         return None if self._is_server else (self.folder / "mlartifacts").as_uri()
 
@@ -116,7 +116,7 @@ class MlflowRun:
 
     @classmethod
     def find(cls, client: "MlflowClient", run_id: str) -> "MlflowRun | None":
-        """Go on with a run, or None if this MLflow does not know it."""
+        """Reopen a run; None if this MLflow does not know it."""
         from mlflow.exceptions import MlflowException
 
         try:
@@ -137,13 +137,13 @@ class MlflowRun:
         files_at: str | None,
         parent_run: str | None = None,
     ) -> "MlflowRun":
-        """Begin a run.
+        """Start a run.
 
         Args:
             client: of the MLflow that is to have it.
-            experiment: made if it is not there.
+            experiment: created if there is none of that name.
             run_name: shown in tables and legends.
-            tags: texts to find it by.
+            tags: to find it by.
             files_at: the address of the experiment's files, if it has to be made; None lets MLflow choose.
             parent_run: id of the run that it is listed under, if any.
         """
@@ -162,19 +162,24 @@ class MlflowRun:
             found.update((name, point.step) for point in history)
         return found
 
-    def describe(self, facts: Mapping[str, Any]) -> None:
+    def describe(self, provenance: Mapping[str, Any]) -> None:
         """Log a `run_provenance`; parameters that are there stay as they are."""
         from mlflow.entities import Param
 
-        if facts.get("git_commit"):
-            self.client.set_tag(self.run_id, "mlflow.source.git.commit", facts["git_commit"])
-        parameters = flatten({name: facts.get(name) for name in ("seed", "data_fingerprint", "git_commit")})
-        parameters |= flatten({"version": facts.get("versions", {})}) | flatten(facts.get("config", {}))
+        if provenance.get("git_commit"):
+            self.client.set_tag(self.run_id, "mlflow.source.git.commit", provenance["git_commit"])
+        config = provenance.get("config", {})
+        names = ("seed", "data_fingerprint", "git_commit")
+        described = {
+            **{name: provenance.get(name) for name in names},
+            "version": provenance.get("versions", {}),
+        }
+        parameters = flatten(described) | flatten(config)
         there = self.client.get_run(self.run_id).data.params
         new = [Param(name, value) for name, value in parameters.items() if name not in there]
         for some in _chunks(new, PARAMETERS_PER_REQUEST):
             self.client.log_batch(self.run_id, params=some)
-        self.client.log_dict(self.run_id, facts.get("config", {}), "config.yaml")
+        self.client.log_dict(self.run_id, config, "config.yaml")
 
     def log(self, points: Sequence[Point]) -> None:
         """Add points to curves, under names as `allowed` gives them."""

@@ -17,7 +17,7 @@ SECONDS_BETWEEN_READINGS = 1.0
 
 
 class Progress:
-    """One bar over all iterations of the run on a terminal; elsewhere, as in a log file, a line an epoch.
+    """On a terminal, one bar over all iterations of the run; elsewhere, as in a log file, a line per epoch.
 
     Args:
         run_dir: the folder of the run, named at the end.
@@ -48,7 +48,7 @@ class Progress:
     def _epoch_started(self, engine: SupervisedTrainer) -> None:
         if self._began is not None:
             return
-        # Known only now, since a checkpoint may have been loaded: where the run goes on.
+        # Known only now, since a checkpoint may have been loaded: where the run starts.
         self._began, self._first_iteration = time.monotonic(), engine.state.iteration
         if sys.stderr.isatty():
             self._bar = tqdm(
@@ -102,10 +102,10 @@ class Progress:
             rows |= {
                 "training speed": f"{cost['pairs_per_second']:.1f} pairs/s",
                 "data loading": f"{cost['data_loading_share']:.1%} of the training time",
-                "peak memory": f"{cost['peak_memory_gb']:.2f} GB",
             }
-        if "peak_gpu_memory_gb" in cost:
-            rows["peak GPU memory"] = f"{cost['peak_gpu_memory_gb']:.2f} GB"
+        for name, words in (("peak_memory_gb", "peak memory"), ("peak_gpu_memory_gb", "peak GPU memory")):
+            if name in cost:
+                rows[words] = f"{cost[name]:.2f} GB"
         took = "" if self._began is None else f" in {_duration(time.monotonic() - self._began)}"
         say(f"trained to {_epoch_of(engine)}{took}\n{table(rows)}")
 

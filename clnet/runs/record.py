@@ -1,4 +1,4 @@
-"""The record of a run in its own folder: all that is worth keeping, whatever becomes of other records.
+"""The record of a run in its own folder: complete, whatever happens to MLflow.
 
 ``run.json`` says what was run and how it ended; ``metrics.jsonl`` has a line for every epoch of training and
 for every validation.
@@ -22,12 +22,12 @@ from clnet.runs.watching import LossMeans, learning_rates, on_failure, single_nu
 RUN, METRICS = "run.json", "metrics.jsonl"
 
 
-class Record:
-    """Writes ``run.json`` and ``metrics.jsonl`` as the run goes on.
+class RunRecord:
+    """Writes ``run.json`` and ``metrics.jsonl`` during the run.
 
-    To be attached before the checkpoints: an epoch is then in the record before it is in the checkpoint, and
-    a run killed in between repeats it. A resumed run goes on in the same files; lines of epochs that it is to
-    repeat are dropped.
+    Attach it before the checkpoints: an epoch is then in the record before it is in the checkpoint, and a
+    run killed in between repeats it. A resumed run continues the same files, without the lines of epochs
+    that it repeats.
 
     A line of metrics is one of::
 
@@ -41,15 +41,15 @@ class Record:
 
     Args:
         run_dir: the folder of the run.
-        facts: what was run, from `clnet.runs.provenance.run_provenance`.
+        provenance: what was run, from `clnet.runs.provenance.run_provenance`.
         evaluator: the engine of the validation.
     """
 
     def __init__(
-        self, run_dir: str | Path, facts: Mapping[str, Any], evaluator: Workflow | None = None
+        self, run_dir: str | Path, provenance: Mapping[str, Any], evaluator: Workflow | None = None
     ) -> None:
         self.run_dir = Path(run_dir)
-        self.facts = facts
+        self.provenance = provenance
         self.evaluator = evaluator
         self._losses = LossMeans()
         self._begun = False
@@ -103,17 +103,17 @@ class Record:
             self._end(engine, "interrupted" if isinstance(error, KeyboardInterrupt) else "failed")
 
     def _begin(self, engine: SupervisedTrainer) -> None:
-        """Known only now, since a checkpoint may have been loaded: where the run goes on."""
+        """Known only now, since a checkpoint may have been loaded: where the run starts."""
         self._begun = True
         self.run_dir.mkdir(parents=True, exist_ok=True)
         resumed = engine.state.iteration > 0
         kept = [line for line in read_metrics(self.run_dir) if line["iteration"] <= engine.state.iteration]
         write_text(self.run_dir / METRICS, "".join(map(_json_line, kept)))
         starts = read_run(self.run_dir).get("starts", []) if resumed else []
-        facts = dict(self.facts)
-        command = facts.pop("command", None)
+        provenance = dict(self.provenance)
+        command = provenance.pop("command", None)
         starts.append({"time": _now(), "iteration": engine.state.iteration, "command": command})
-        self._write_run({"status": "running", "starts": starts, **facts})
+        self._write_run({"status": "running", "starts": starts, **provenance})
 
     def _append(self, engine: SupervisedTrainer, kind: str, **content: Any) -> None:
         if not self._begun:  # a validation before the first epoch

@@ -8,13 +8,13 @@ from clnet.runs.checkpoints import LAST
 
 
 class RunError(ClnetError):
-    """A run that cannot begin."""
+    """A run that cannot start."""
 
 
 def run_folder(output_dir: str | Path, name: str, resume: bool = False) -> str:
-    """The folder for a run: ``output_dir/name``, or, if a run of that name was there before, ``name-2``, ….
+    """The folder for a run: ``output_dir/name``, or ``name-2``, ``name-3``, … if that exists.
 
-    To resume, the folder must be there. In several processes the first decides for all.
+    To resume, it must exist. In several processes the first decides for all.
     """
     return str(first_decides(lambda: _choose(Path(output_dir), name, resume)))
 
@@ -27,7 +27,7 @@ def _choose(output_dir: Path, name: str, resume: bool) -> Path:
         if not (folder / LAST).exists():
             raise RunError(
                 f"run_name: there is no checkpoint {folder / LAST} to resume from; "
-                "give the output_dir and run_name of the run that was cut off"
+                "give the output_dir and run_name of the interrupted run"
             )
         return folder
     number = 2

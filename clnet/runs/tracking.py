@@ -1,4 +1,4 @@
-"""A copy of the run's record in MLflow, made as the run goes on, that never stands in its way."""
+"""A copy of the run's record in MLflow, kept up to date during the run without ever blocking it."""
 
 import logging
 import time
@@ -21,31 +21,31 @@ PAUSE_PER_SECOND_SENT = 20.0
 
 
 class TrackingError(ClnetError):
-    """A run cannot be tracked as it is set up."""
+    """A run that is not set up for tracking."""
 
 
 class Tracking:
-    """Sends to MLflow what `Record` writes, and losses and learning rates in between.
+    """Sends to MLflow what `RunRecord` writes, and losses and learning rates in between.
 
-    A run there has the settings and facts of ``run.json`` as parameters; ``train/…`` and ``learning_rate/…``
-    by iteration; ``epoch/…`` (mean losses) and ``validation/…`` by epoch; ``best/…`` and ``cost/…`` at the
-    end, and then files. A resumed training goes on in its MLflow run.
+    The MLflow run has the settings and provenance of ``run.json`` as parameters; ``train/…`` and
+    ``learning_rate/…`` per iteration; ``epoch/…`` (mean losses) and ``validation/…`` per epoch; ``best/…``,
+    ``cost/…`` and files at the end. A resumed training continues its MLflow run.
 
-    If MLflow fails, the training goes on, and what could not be sent is sent when MLflow works again, at the
-    latest at the end, or by resuming the finished run. Neither ids of pairs nor names of images are sent.
+    If MLflow fails, the training continues, and what could not be sent is sent when MLflow works again: at
+    the end at the latest, or by resuming the finished run. No pair ids and no image names are sent.
 
-    To be attached after `Record` and after the handler of the validation.
+    Attach it after `RunRecord` and after the handler of the validation.
 
     Args:
         run_dir: the folder of the run; its parent is shared by runs that are to be compared.
-        experiment: MLflow's word for a set of runs.
+        experiment: in MLflow.
         run_name: None takes the name of the folder.
         tracking_uri: None takes the environment's MLFLOW_TRACKING_URI, or else ``mlflow.db`` (sqlite) beside
             the run's folder, with files in ``mlartifacts``.
-        tags: more texts to find the run by.
+        tags: to find the run by.
         parent_run: id of the MLflow run that this one is listed under.
         bundle_root: the bundle, whose configs and docs are sent at the end.
-        files: patterns of files in `run_dir` that are sent at the end, as far as they are there.
+        files: patterns of the files in `run_dir` that are sent at the end.
         every: iterations that are averaged for one point of a curve.
         pause: seconds until the next try after a failure.
     """
@@ -96,7 +96,7 @@ class Tracking:
             return
         if not read_run(self.run_dir):
             raise TrackingError(
-                f"{self.run_dir / RUN}: is not there, and MLflow is to have its content; attach Record "
+                f"{self.run_dir / RUN}: is not there, and MLflow is to have its content; attach RunRecord "
                 "before Tracking"
             )
         self._begin(engine)

@@ -27,7 +27,7 @@ class ValidationPictures:
     """Keeps ``froc.png`` and ``examples.png`` of the best validation so far, the one of ``model.pt``.
 
     The examples are the first pairs with lesions, the same ones every time. They are numbered, and images
-    with text burnt into them are left out: the pictures go to MLflow, which is to know nothing of patients.
+    with burned-in text are left out: the pictures go to MLflow, which must not know patients.
 
     Args:
         run_dir: where the pictures go.

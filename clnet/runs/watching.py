@@ -1,4 +1,4 @@
-"""What all who watch a training share: mean losses, learning rates, and how to speak to a person."""
+"""What the handlers that follow a training share: mean losses, learning rates, messages to the user."""
 
 import logging
 import sys
@@ -16,7 +16,7 @@ logger = logging.getLogger("clnet.runs")
 
 
 class LossMeans:
-    """The means of the loss and of its parts over the iterations since they were last taken.
+    """The means of the loss and of its parts over the iterations since the last `take`.
 
     Sums stay on the device until then, so that a GPU need not be waited for in every iteration. With several
     processes they are the means of this one's share of the batches.
@@ -59,7 +59,7 @@ def single_numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
 
 
 def say(text: str, level: int = logging.INFO) -> None:
-    """Show lines to whoever follows the run.
+    """Show lines to the user.
 
     On a terminal they go above the progress bar. Otherwise they go where logging sends them, and to standard
     error if logging is not set up to show as much.
@@ -71,7 +71,7 @@ def say(text: str, level: int = logging.INFO) -> None:
 
 
 def on_failure(engine: Engine, callback: Callable[[Any, BaseException], None]) -> None:
-    """Call back when a run breaks off, by an error or by Ctrl-C; the error is raised again afterwards.
+    """Call back when a run ends by an error or by Ctrl-C; the error is raised again afterwards.
 
     Ignite drops an error that any handler has seen, and calls no further handlers once one raises: so the
     handler that raises again has to stay the last. An error within an iteration calls back twice.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from clnet.data.pair import VIEW_NAMES, Pair
-from clnet.evaluation.cohort import gather
+from clnet.evaluation.cohort import build_cohort
 from clnet.evaluation.froc import cutoff_scores, froc, recall_table
 from clnet.evaluation.hits import FALSE_POSITIVE, ImageResult, find_hits, find_overlaps
 from clnet.findings.types import Findings
@@ -24,11 +24,11 @@ def look_at_false_positives(pairs: Sequence[Pair], findings: Findings) -> dict[s
         recall_duplicates_counted: R@0.25 if it is one.
         on_mimics: of the false positives (without such boxes), those that show a mimic of the phantom.
     """
-    results = gather(pairs, findings).results
+    results = build_cohort(pairs, findings).results
     hits = find_hits(find_overlaps(results), IOU)
     each = np.arange(len(results))
-    barred = cutoff_scores(froc(hits), [RATE], each, np.ones((1, len(results))))
-    wrong = (hits.lesion == FALSE_POSITIVE) & (hits.overlaps.scores > barred.item())
+    cutoffs = cutoff_scores(froc(hits), [RATE], each, np.ones((1, len(results))))
+    wrong = (hits.lesion == FALSE_POSITIVE) & (hits.overlaps.scores > cutoffs.item())
     mimics = [pair.attributes["mimics"][view] for pair in pairs for view in VIEW_NAMES if view in pair.views]
     overlaps = find_overlaps(
         [

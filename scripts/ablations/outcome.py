@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from clnet.data.pair import VIEW_NAMES, Pair
 from clnet.evaluation.froc import MISSED, RATES, Froc
 from clnet.evaluation.links import LinkCounts
-from clnet.evaluation.record import Record
+from clnet.evaluation.record import EvaluationRecord
 
 MARGIN = 1.25  # false positives per image of a resample differ by less than that from those of the sample
 SHARED = ("pair_patient", "image_pair", "box_image", "box_lesion")
@@ -32,10 +32,10 @@ class Outcome:
         image_view: [I] 0 for CC, 1 for MLO.
     """
 
-    record: Record
+    record: EvaluationRecord
     image_view: NDArray[np.int64]
 
-    def of_view(self, view: str) -> Record:
+    def of_view(self, view: str) -> EvaluationRecord:
         """What the record would be if the images of one view were all; without links."""
         record = self.record
         kept = self.image_view == VIEW_NAMES.index(view)
@@ -51,7 +51,7 @@ class Outcome:
                 curve.found_at[boxes],
             )
         _, lesion = np.unique(record.box_lesion[boxes], return_inverse=True)
-        return Record(
+        return EvaluationRecord(
             record.pair_keys,
             record.pair_patient,
             record.image_pair[kept],
@@ -67,7 +67,7 @@ def image_views(pairs: Sequence[Pair]) -> NDArray[np.int64]:
     return np.array([VIEW_NAMES.index(view) for pair in pairs for view in pair.views], np.int64)
 
 
-def pack(record: Record, image_view: NDArray[np.int64]) -> str:
+def pack(record: EvaluationRecord, image_view: NDArray[np.int64]) -> str:
     """The outcome as a line of text."""
     arrays: dict[str, NDArray[np.generic]] = {name: getattr(record, name) for name in SHARED}
     digest = hashlib.sha256("\n".join(record.pair_keys.tolist()).encode()).hexdigest()[:16]
@@ -109,7 +109,8 @@ def unpack(text: str) -> Outcome:
                 links[iou] = LinkCounts(*arrays[f"links_{number}"].astype(np.int64))
         keys = np.full(len(shared["pair_patient"]), str(arrays["pairs"]))
         return Outcome(
-            Record(keys, **shared, curves=curves, links=links), arrays["image_view"].astype(np.int64)
+            EvaluationRecord(keys, **shared, curves=curves, links=links),
+            arrays["image_view"].astype(np.int64),
         )
 
 

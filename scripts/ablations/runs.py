@@ -20,8 +20,7 @@ from machine import machine
 from clnet.data.datalist import read_datalist
 from clnet.evaluation.folder import METRICS_FILE, read_metrics
 from clnet.evaluation.record import read_record
-from clnet.findings.types import read_findings
-from clnet.predict.writer import FINDINGS_FILE
+from clnet.findings.types import FINDINGS_FILE, read_findings
 from clnet.runs.checkpoints import BEST, LAST
 from clnet.runs.command_line import run_config
 from clnet.runs.evaluation_tracking import single_numbers

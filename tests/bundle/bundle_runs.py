@@ -1,7 +1,6 @@
 """Bundle runs as a person starts them, with a tiny network on a tiny phantom."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -58,14 +57,6 @@ def run(run_id, *names, check=True, **overrides):
 
 def run_outside(run_id, *names, processes=1, check=True, **overrides):
     """Run in one or more processes of its own, and wait."""
-    done = subprocess.run(
-        command(run_id, *names, processes=processes, **overrides),
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=200,
-    )
+    done = in_process.run_outside(command(run_id, *names, processes=processes, **overrides), ROOT)
     assert done.returncode == 0 or not check, done.stderr[-4000:]
     return done

@@ -1,4 +1,4 @@
-"""Each data set in miniature, as it stands on disk: names, folders, tables with their quirks, syntaxes."""
+"""Each data set in miniature, as it is on disk: names, folders, quirks of the tables, transfer syntaxes."""
 
 import csv
 import gzip
@@ -17,7 +17,7 @@ REDUCED = Path(__file__).parents[1] / "data" / "cbis-ddsm"
 
 
 def breast(rows, columns, side, top=4000, dtype=np.uint16):
-    """A bright half ellipse on black; the chest wall lies on the left for a left breast."""
+    """A bright half ellipse on black; the chest wall is on the left for a left breast."""
     y, x = np.mgrid[:rows, :columns]
     x = x if side[0].upper() == "L" else columns - 1 - x
     inside = ((y - rows / 2) / (0.45 * rows)) ** 2 + (x / (0.8 * columns)) ** 2 < 1
@@ -50,7 +50,7 @@ class CbisDdsm:
         self.images = {}
 
     def image(self, patient, side, view, split="Test", kind="Mass", pixels=None):
-        """Write a full image, once; gives the path that the tables have for it."""
+        """Write a full image, once; returns its path in the tables."""
         name = f"{kind}-{split}_{patient}_{side}_{view}"
         if name not in self.images:
             pixels = breast(*self.size, side) if pixels is None else pixels
@@ -60,8 +60,8 @@ class CbisDdsm:
     def mass(self, patient, side, view, number, box, split="Test", kind="Mass", **changes):
         """A row, its image, and one series with the crop and the mask in it.
 
-        Args: `mask_first` puts the mask before the crop, `mask` replaces it, `described` gives each file a
-        series description of its own; the rest changes the cells of the row.
+        Args: `mask_first` puts the mask before the crop, `mask` replaces it, `described` is the series
+        description; the rest changes the cells of the row.
         """
         mask_first, mask = changes.pop("mask_first", False), changes.pop("mask", None)
         image = self.image(patient, side, view, split, kind)
@@ -71,7 +71,7 @@ class CbisDdsm:
         name = f"{kind}-{split}_{patient}_{side}_{view}_{number}"
         files = [(mask, ""), (crop, "")] if mask_first else [(crop, ""), (mask, "")]
         first, second = self._series(name, changes.pop("described", ""), files, side)
-        # The table takes it for granted that the crop comes first, and is wrong where it does not.
+        # The table assumes that the crop comes first, and is wrong if it does not.
         row = {
             "patient_id": patient,
             ("breast_density" if kind == "Mass" else "breast density"): "3",
@@ -141,7 +141,7 @@ class CbisDdsm:
 
 
 def chain(box):
-    """The outline of a box of pixels as DDSM writes it: from its first corner clockwise, and back."""
+    """The outline of a box of pixels as DDSM writes it: from its first corner, clockwise."""
     x_min, y_min, x_max, y_max = box
     width, height = x_max - 1 - x_min, y_max - 1 - y_min
     codes = [2] * width + [4] * height + [6] * width + [0] * height
@@ -169,7 +169,7 @@ class Ddsm:
         self.folder = Path(folder)
 
     def case(self, case_id, films, digitizer="LUMISYS LASER", size=(60, 40), **changes):
-        """Write a case; `films` has, by name, the text of its overlay or None. Gives the folder."""
+        """Write a case; `films` has, by name, the text of its overlay or None. Returns the folder."""
         number = case_id.split("_")[1]
         folder = self.folder / "cases" / "cancers" / "cancer_01" / f"case{number}"
         folder.mkdir(parents=True)
@@ -195,7 +195,7 @@ class Ddsm:
 
 
 def zip_in_place(file):
-    """Gzip a file and keep its name, as some copies of DDSM have it."""
+    """Gzip a file and keep its name, as in some copies of DDSM."""
     file.write_bytes(gzip.compress(file.read_bytes()))
 
 
@@ -250,7 +250,7 @@ class Inbreast:
         return file
 
     def table(self):
-        """Write the table; gives the folder."""
+        """Write the table; returns the folder."""
         write_csv(self.folder / "INbreast.csv", self.rows, delimiter=";")
         return self.folder
 
@@ -279,6 +279,6 @@ class VindrMammo:
         return file
 
     def table(self):
-        """Write the table; gives the folder."""
+        """Write the table; returns the folder."""
         write_csv(self.folder / "finding_annotations.csv", self.rows)
         return self.folder

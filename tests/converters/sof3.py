@@ -1,9 +1,8 @@
 """A tiny encoder of lossless JPEG (T.81, process 14), written for tests from the standard's text.
 
-Every category has a code of five bits, so that the streams are long but plain. The encoder of DDSM, the
-Portable Video Research Group's, differs in one thing from the standard: in the first row it keeps to the
-chosen predictor, with half of the range standing for the row above, where the standard turns to the left
-neighbour.
+Every category has a code of five bits, so the streams are long but simple. The encoder of DDSM, by the
+Portable Video Research Group, departs from the standard in the first row: it keeps the chosen predictor and
+takes half of the range for the row above, where the standard uses the left neighbour.
 """
 
 import struct
@@ -22,7 +21,7 @@ PREDICTORS = {
 
 
 def encode(pixels, bits=16, predictor=1, as_pvrg=False, size=None):
-    """The bytes of `pixels` [rows, columns]; `size` is what the header claims, if that is another one."""
+    """The bytes of `pixels` [rows, columns]; `size` is what the header claims, if it differs."""
     rows, columns = size or pixels.shape
     values = pixels.astype(int).reshape(rows, columns)
     code = "".join(_bits_of(d) for d in differences(values, bits, predictor, as_pvrg))
@@ -56,7 +55,7 @@ def differences(values, bits, predictor, as_pvrg):
 
 
 def film(rows, columns, bits, seed=0):
-    """Something like a film: a smooth slope with a little noise, far from the middle of the range."""
+    """Similar to a film: a gradient with a little noise, far from the middle of the range."""
     y, x = np.mgrid[:rows, :columns]
     noise = np.random.default_rng(seed).integers(0, 9, (rows, columns))
     return ((0.6 + 0.3 * x / columns + 0.05 * y / rows) * 2**bits + noise).astype(np.uint16)

@@ -42,7 +42,7 @@ def changed(folder, change):
     (folder / "datalist.json").write_text(json.dumps(content))
 
 
-def test_a_sound_datalist_has_no_problems_and_a_picture(folder, capsys):
+def test_a_valid_datalist_has_no_problems_and_a_picture(folder, capsys):
     assert main(["check", str(folder)]) == 0
     said = capsys.readouterr().out
     assert "checked    2 pairs, 3 images: no problems" in said
@@ -77,10 +77,10 @@ def test_every_problem_is_named_with_its_place(folder, change, problem, capsys):
 def test_a_patient_in_two_sections_is_an_error(folder, capsys):
     changed(folder, lambda d: d["test"][0].update(patient_id="1"))
     assert main(["check", str(folder)]) == 2
-    assert "stands in training and in test" in capsys.readouterr().err
+    assert "is in training and in test" in capsys.readouterr().err
 
 
-def test_an_image_whose_pixels_are_cut_off_is_named_if_it_is_drawn(folder, capsys):
+def test_an_image_with_truncated_pixels_is_named_if_it_is_drawn(folder, capsys):
     file = folder / "2_cc.dcm"
     file.write_bytes(file.read_bytes()[:-100])
     assert main(["check", str(folder)]) == 1

@@ -1,4 +1,4 @@
-"""Which mass of CC is which mass of MLO, and when nothing is said."""
+"""Which mass in CC is which mass in MLO, and when they are left unlinked."""
 
 import json
 import math
@@ -38,16 +38,16 @@ def test_depth_is_measured_from_the_chest_wall_on_whichever_side_it_lies():
     assert set(links([mass(20), mass(60)], other, (LEFT, RIGHT))) == {(0, 1), (1, 0)}
 
 
-def test_two_that_fit_as_well_are_not_linked():
+def test_masses_with_two_equal_partners_are_not_linked():
     assert links([mass(40), mass(41)], [mass(40), mass(41)]) == {}
 
 
-def test_a_mass_far_from_every_other_stays_alone():
+def test_a_mass_far_from_every_other_is_not_linked():
     assert set(links([mass(20), mass(80)], [mass(21)])) == {(0, 0)}
     assert links([mass(10), mass(15)], [mass(80)]) == {}
 
 
-def test_size_and_descriptors_tell_masses_of_one_depth_apart():
+def test_size_and_descriptors_distinguish_masses_at_one_depth():
     assert set(links([mass(40, 6), mass(41, 25)], [mass(41, 6), mass(40, 25)])) == {(0, 0), (1, 1)}
     described = [
         mass(40, shape="OVAL", margins="OBSCURED", pathology="BENIGN"),
@@ -56,8 +56,8 @@ def test_size_and_descriptors_tell_masses_of_one_depth_apart():
     assert set(links(described, described[::-1])) == {(0, 1), (1, 0)}
 
 
-def test_the_confidence_is_the_share_of_what_two_masses_could_do():
-    """By hand: the same depth and size cost nothing; having no partner costs 4."""
+def test_the_confidence_is_the_share_among_all_alternatives():
+    """By hand: equal depth and size cost nothing; no partner costs 4."""
     alone = math.exp(-4)
     (confidence,) = links([mass(40)], [mass(40)]).values()
     assert confidence == pytest.approx(1 / (1 + alone), abs=1e-3)
@@ -68,12 +68,12 @@ def test_the_confidence_is_the_share_of_what_two_masses_could_do():
     )
 
 
-def test_less_confidence_asked_for_gives_no_fewer_links():
+def test_a_lower_minimum_confidence_gives_no_fewer_links():
     generator = np.random.default_rng(0)
     for _ in range(50):
         cc, mlo = ([mass(depth) for depth in generator.uniform(5, 85, 3)] for _ in range(2))
-        strict, lax = links(cc, mlo), links(cc, mlo, min_confidence=0.3)
-        assert set(strict) <= set(lax)
+        strict, loose = links(cc, mlo), links(cc, mlo, min_confidence=0.3)
+        assert set(strict) <= set(loose)
         assert all(value >= MIN_CONFIDENCE for value in strict.values())
 
 

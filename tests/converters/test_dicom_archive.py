@@ -146,7 +146,7 @@ def test_a_row_without_a_box_means_that_there_is_no_mass(archive, converted):
     assert pair.cc.boxes.tolist() == []
 
 
-def test_only_standard_views_are_used_and_the_one_with_the_boxes_first(archive, converted):
+def test_only_standard_views_are_used_and_those_with_boxes_are_preferred(archive, converted):
     archive.image("a/spot", "Jane Doe", "L", "CC", PaddleDescription="SPOT COMPRESSION")
     archive.image("a/ml", "Jane Doe", "L", "ML")
     archive.image("a/sc", "Jane Doe", "R", "CC", SOPClassUID=SECONDARY_CAPTURE)
@@ -174,7 +174,7 @@ def test_without_boxes_the_pairs_are_those_of_clnet_pairs(archive, converted):
     assert "for inference, not for training" in done.warnings
 
 
-def test_nothing_of_a_patient_is_written(archive, converted, tmp_path):
+def test_no_patient_data_is_written(archive, converted, tmp_path):
     converted("--boxes", archive.csv(("a/1", CC, "1")))
     for file in (tmp_path / "out").iterdir():
         content = file.read_bytes()

@@ -85,7 +85,7 @@ def test_an_image_with_a_damaged_row_is_not_used_as_one_without_masses(cells, de
     assert detail in done.detail("images/s/i1.dicom")
 
 
-def test_categories_are_parsed_as_data_never_run():
+def test_categories_are_parsed_as_data_and_never_executed():
     assert categories_of("['Mass', \"Skin Thickening\"]") == ["Mass", "Skin Thickening"]
     for text in ("print(1)", "['Mass'", "[1]", "'Mass'", "[" * 9000):
         with pytest.raises(ValueError, match="expected a list of names"):

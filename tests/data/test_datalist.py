@@ -52,14 +52,12 @@ def test_writing_twice_gives_the_same_bytes(tmp_path):
 
 
 def test_a_patient_in_two_sections_is_refused():
-    with pytest.raises(
-        DatalistError, match=r"patient 'same' stands in training and in test \(pair 'pair2'\)"
-    ):
+    with pytest.raises(DatalistError, match=r"patient 'same' is in training and in test \(pair 'pair2'\)"):
         Datalist("mine", {"training": (pair(1, "same"),), "test": (pair(2, "same"),)})
 
 
 def test_a_repeated_pair_id_is_refused():
-    with pytest.raises(DatalistError, match="pair_id 'pair1' stands twice"):
+    with pytest.raises(DatalistError, match="pair_id 'pair1' appears twice"):
         Datalist("mine", {"training": (pair(1), pair(1))})
 
 
@@ -97,7 +95,7 @@ def test_an_unknown_section_is_refused():
         ),
     ],
 )
-def test_a_wrong_file_is_refused_with_file_and_place(tmp_path, content, message):
+def test_an_invalid_file_is_refused_with_file_and_place(tmp_path, content, message):
     path = tmp_path / "datalist.json"
     path.write_text(content)
     with pytest.raises(DatalistError, match=message) as caught:
@@ -106,7 +104,7 @@ def test_a_wrong_file_is_refused_with_file_and_place(tmp_path, content, message)
 
 
 def test_a_missing_file_is_refused_with_what_to_give(tmp_path):
-    with pytest.raises(DatalistError, match="there is no such file; give a datalist, or a folder"):
+    with pytest.raises(DatalistError, match="no such file; give a datalist, or a folder"):
         read_datalist(tmp_path)
 
 

@@ -39,7 +39,7 @@ def test_a_pair_may_miss_one_view():
         (lambda: pair(cc=view(), patient_id=7), "patient_id is 7"),
         (
             lambda: pair(cc=view(_1=(1, 2, 9, 9)), mlo=view(), links={"1": "annotated"}),
-            "links name lesion '1', which has no box in mlo",
+            "links has lesion '1', which has no box in mlo",
         ),
         (
             lambda: pair(cc=view(_1=(1, 2, 9, 9)), links={"1": "annotated"}),
@@ -51,7 +51,7 @@ def test_a_pair_may_miss_one_view():
         ),
         (lambda: view(_1=(70, 2, 81, 9)), "outside the image of 80 columns and 100 rows"),
         (lambda: view(_1=(1, 95, 9, 101)), "outside the image"),
-        (lambda: view(_1=(-1, 2, 9, 9)), "begins outside"),
+        (lambda: view(_1=(-1, 2, 9, 9)), "starts outside"),
         (lambda: view(_1=(9, 2, 9, 9)), "x_min < x_max"),
         (lambda: view(_1=(1, 2, float("nan"), 9)), "finite"),
         (lambda: View(Path("a.dcm"), [[1, 2, 3]], ("1",)), r"shape \[1, 3\]"),
@@ -60,16 +60,16 @@ def test_a_pair_may_miss_one_view():
         (lambda: View(Path("a.dcm"), [[1, 2, 3, 4]], ()), "1 boxes but 0 lesion_ids"),
         (
             lambda: View(Path("a.dcm"), [[1, 2, 3, 4], [5, 6, 7, 8]], ("1", "1")),
-            "lesion id '1' stands at 2 boxes",
+            "2 boxes have lesion id '1'",
         ),
     ],
 )
-def test_nonsense_is_refused_with_a_message_that_says_what(make, message):
+def test_invalid_views_and_pairs_are_refused_with_a_clear_message(make, message):
     with pytest.raises(PairError, match=message):
         make()
 
 
-def test_the_item_for_the_transforms_numbers_a_lesion_alike_in_both_views():
+def test_the_item_for_the_transforms_gives_a_lesion_the_same_number_in_both_views():
     item = pair(
         cc=view("c.dcm", _b=(1, 2, 9, 9), _a=(3, 3, 9, 9)), mlo=view("m.dcm", _b=(3, 4, 8, 8))
     ).to_item()

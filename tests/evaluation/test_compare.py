@@ -100,10 +100,10 @@ def test_runs_on_other_pairs_lesions_or_settings_are_refused(runs, tmp_path):
     strict = evaluated(tmp_path, "strict", settings=EvaluationSettings(resamples=50, count_duplicates=True))
     elsewhere = evaluated(tmp_path, "elsewhere", settings=EvaluationSettings(ious=(0.3,), resamples=50))
     for run, words in (
-        (fewer, "weak and fewer: 10 pairs are in one of them only"),
-        (moved, "weak and moved: the same pairs, but other patients, views or lesions"),
+        (fewer, "weak and fewer: 10 pairs are in only one of them"),
+        (moved, "weak and moved: the same pairs, but different patients, views or lesions"),
         (strict, "weak was evaluated with count_duplicates False, strict with True"),
-        (elsewhere, "different IoU thresholds"),
+        (elsewhere, "no IoU threshold in common"),
     ):
         with pytest.raises(ComparisonError, match=words):
             compare(read_runs([runs["weak"], run]), 10)
@@ -130,7 +130,7 @@ def test_a_folder_without_an_evaluation_is_named(tmp_path, capsys):
     assert "metrics.json: there is no such file" in capsys.readouterr().err
     (tmp_path / "metrics.json").write_text('{"schema": 1}')
     assert main(["compare", str(tmp_path), str(tmp_path)]) == 2
-    assert "metrics.json: holds no evaluation" in capsys.readouterr().err
+    assert "metrics.json: not an evaluation" in capsys.readouterr().err
     (tmp_path / "metrics.json").write_text('{"schema": 1, "detection": {}}')
     (tmp_path / "record.npz").write_text("no arrays")
     assert main(["compare", str(tmp_path), str(tmp_path)]) == 2
@@ -138,8 +138,7 @@ def test_a_folder_without_an_evaluation_is_named(tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", ["evaluation", None])
-def test_runs_are_fetched_from_mlflow(runs, tmp_path, monkeypatch, capsys, place):
+def test_runs_are_fetched_from_mlflow(runs, tmp_path, monkeypatch, capsys):
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.chdir(tmp_path)
     uri = f"sqlite:///{(tmp_path / 'mlflow.db').as_posix()}"
@@ -148,7 +147,8 @@ def test_runs_are_fetched_from_mlflow(runs, tmp_path, monkeypatch, capsys, place
         client = mlflow.MlflowClient(uri)
         experiment = client.create_experiment("e", (tmp_path / "artifacts").as_uri())
         ids = [client.create_run(experiment).info.run_id for _ in range(3)]
-    for run_id, name in zip(ids, ("weak", "strong"), strict=False):
+    # At the top of the artifacts, or in a folder of theirs.
+    for run_id, name, place in zip(ids, ("weak", "strong"), ("evaluation", None), strict=False):
         client.log_artifacts(run_id, runs[name], place)
     arguments = ["compare", *(f"mlflow:{run_id}" for run_id in ids[:2]), "--resamples", "50"]
     assert main([*arguments, "--tracking-uri", uri]) == 0

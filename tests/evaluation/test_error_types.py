@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from clnet.data.pair import Pair, View
-from clnet.evaluation.cohort import gather
+from clnet.evaluation.cohort import build_cohort
 from clnet.evaluation.error_types import ERROR_TYPES, Error, find_errors
 from clnet.evaluation.hits import find_hits, find_overlaps
 from clnet.findings.types import Detections, Findings, Link, PairFindings
@@ -15,14 +15,14 @@ NEAR_A = (0, 0, 3, 10)  # IoU 0.3
 SOUGHT = {"cc": {"1": A}, "mlo": {"1": A}}
 
 
-def errors(lesions, cc, mlo, links=(), barred=0.3):
+def errors(lesions, cc, mlo, links=(), cutoffs=0.3):
     """`lesions` is {view: {id: box}}, `cc` and `mlo` are [(box, score), …]."""
     views = {name: View(Path(name), list(boxes.values()), tuple(boxes)) for name, boxes in lesions.items()}
     detections = [Detections([box for box, _ in view], [score for _, score in view]) for view in (cc, mlo)]
     findings = Findings("m", (PairFindings("p", *detections, tuple(links)),))
-    cohort = gather([Pair("p", "patient", "L", **views)], findings)
+    cohort = build_cohort([Pair("p", "patient", "L", **views)], findings)
     hits = find_hits(find_overlaps(cohort.results), 0.5)
-    return find_errors(cohort, hits, 0.5, barred, 0.5)
+    return find_errors(cohort, hits, 0.5, cutoffs, 0.5)
 
 
 CASES = [
@@ -89,7 +89,7 @@ CASES = [
         "false positive linked to a lesion",
         "found in mlo only",
         "found in cc only",
-        "missed in both: below and at the barred score",
+        "missed in both: below and at the cutoff score",
         "missed in its only view",
         "false pair, and a false positive beside it",
         "duplicate",

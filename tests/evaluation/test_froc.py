@@ -82,8 +82,8 @@ def test_weighing_an_image_by_two_is_having_it_twice(results, data):
     overlaps = find_overlaps(results)
     curve = froc(find_hits(overlaps, 0.2))
     each, row = np.arange(len(results)), np.array([weights], float)
-    barred = cutoff_scores(curve, RATES, each, row)
-    weighted = recalls(curve.found_at, overlaps.lesion_image, row, barred)[0]
+    cutoffs = cutoff_scores(curve, RATES, each, row)
+    weighted = recalls(curve.found_at, overlaps.lesion_image, row, cutoffs)[0]
     repeated = [result for result, weight in zip(results, weights, strict=True) for _ in range(weight)]
     np.testing.assert_allclose(weighted, list(recall_table(repeated)[0.2].values()))
 
@@ -258,6 +258,6 @@ def test_a_resample_that_runs_off_the_top_of_the_list_is_still_exact():
     overlaps = find_overlaps(results)
     curve = froc(find_hits(overlaps, 0.5))
     weights = np.array([[0.0, 1, 1, 1], [1, 1, 1, 1]])
-    barred = cutoff_scores(curve, [0.5, 1], np.arange(4), weights)
-    np.testing.assert_array_equal(barred[0], [0.6, 0.4])
-    assert (barred[1] > 0.9).all()
+    cutoffs = cutoff_scores(curve, [0.5, 1], np.arange(4), weights)
+    np.testing.assert_array_equal(cutoffs[0], [0.6, 0.4])
+    assert (cutoffs[1] > 0.9).all()

@@ -9,7 +9,7 @@ from random_findings import random_datalist, random_findings
 from slow_reference import SlowImage
 
 from clnet.data.pair import Pair, View
-from clnet.evaluation.cohort import gather
+from clnet.evaluation.cohort import build_cohort
 from clnet.evaluation.hits import find_overlaps
 from clnet.evaluation.links import LinkCounts, count_links, link_statistics
 from clnet.findings.types import Detections, Findings, Link, PairFindings
@@ -30,7 +30,7 @@ def breast(cc, mlo):
 def count(pair, cc, mlo, links, found=True):
     detections = [Detections(boxes, np.linspace(0.9, 0.5, len(boxes))) for boxes in (cc, mlo)]
     findings = Findings("m", (PairFindings("p", *detections, tuple(links)),))
-    cohort = gather([pair], findings)
+    cohort = build_cohort([pair], findings)
     all_found = np.full(len(cohort.box_lesion), found)
     counts = count_links(cohort, find_overlaps(cohort.results), 0.5, 0.5, all_found)
     return {name: int(values.sum()) for name, values in counts._asdict().items()}
@@ -85,7 +85,7 @@ def test_boxes_on_two_lesions_are_a_wrong_link():
 
 def test_a_breast_with_one_view_is_left_out():
     findings = Findings("m", (PairFindings("p", Detections([A], [0.9]), None, (Link(0, None, 0.9),)),))
-    cohort = gather([breast({"1": A}, None)], findings)
+    cohort = build_cohort([breast({"1": A}, None)], findings)
     counts = count_links(cohort, find_overlaps(cohort.results), 0.5, 0.5, np.array([True]))
     assert sum(int(values.sum()) for values in counts) == 0
 
@@ -99,7 +99,7 @@ def test_accuracy_is_over_lesions_that_are_found_in_both_views():
 def test_counts_are_what_the_definition_says(seed):
     pairs = random_datalist(60, seed)["test"]
     findings = random_findings(pairs, seed=seed)
-    cohort = gather(pairs, findings)
+    cohort = build_cohort(pairs, findings)
     counts = count_links(
         cohort, find_overlaps(cohort.results), 0.2, 0.5, np.ones(len(cohort.box_lesion), bool)
     )

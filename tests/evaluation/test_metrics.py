@@ -13,7 +13,7 @@ from clnet.data.datalist import write_datalist
 from clnet.data.pair import VIEW_NAMES
 from clnet.evaluation.cohort import CohortError
 from clnet.evaluation.froc import RATES
-from clnet.evaluation.metrics import EvaluationSettings, SettingsError, evaluate
+from clnet.evaluation.metrics import EvaluationSettings, EvaluationSettingsError, evaluate
 from clnet.findings.types import Detections, Findings, PairFindings, write_findings
 
 QUICK = EvaluationSettings(resamples=50)
@@ -149,18 +149,18 @@ def test_a_view_that_was_not_looked_at_counts_as_an_image_and_is_told():
 def test_findings_that_do_not_fit_are_named():
     pairs = random_datalist(10)["test"]
     findings = random_findings(pairs)
-    with pytest.raises(CohortError, match="nothing about 1 of 10 pairs, the first of them 'pair 4'"):
+    with pytest.raises(CohortError, match="do not cover 1 of 10 pairs, the first of them 'pair 4'"):
         evaluate(pairs, Findings("m", findings.pairs[:4] + findings.pairs[5:]), QUICK)
     missing = next(pair for pair in random_datalist(40)["test"] if len(pair.views) == 1)
     (absent,) = set(VIEW_NAMES) - set(missing.views)
     odd = PairFindings(missing.pair_id, **{absent: Detections([[0, 0, 1, 1]], [0.5])})
-    with pytest.raises(CohortError, match=f"{missing.pair_id!r}: the findings hold 1 boxes in {absent}"):
+    with pytest.raises(CohortError, match=f"{missing.pair_id!r}: the findings have 1 boxes in {absent}"):
         evaluate([missing], Findings("m", (odd,)), QUICK)
 
 
 @pytest.mark.parametrize("wrong", [{"ious": ()}, {"ious": (0.0,)}, {"operating_rate": 0}, {"resamples": 0}])
-def test_settings_that_make_no_sense_are_named(wrong):
-    with pytest.raises(SettingsError, match=next(iter(wrong))):
+def test_invalid_settings_are_named(wrong):
+    with pytest.raises(EvaluationSettingsError, match=next(iter(wrong))):
         EvaluationSettings(**wrong)
 
 

@@ -168,11 +168,13 @@ def test_what_a_report_cannot_be_made_of_is_named(tmp_path, capsys):
     assert "max_pairs is -1; expected 0 or more" in capsys.readouterr().err
     (folder / "errors.json").write_text('[{"kind": "odd"}]')
     assert main(["report", str(folder)]) == 2
-    assert f"{folder / 'errors.json'}: no errors of an evaluation" in capsys.readouterr().err
+    assert (
+        f"{folder / 'errors.json'}: cannot be read as the errors of an evaluation" in capsys.readouterr().err
+    )
     (folder / "errors.json").write_text("[]")
     write_datalist(random_datalist(4), tmp_path / "e" / "data" / "datalist.json")
     assert main(["report", str(folder)]) == 2
-    assert "other pairs or boxes than were evaluated" in capsys.readouterr().err
+    assert "pairs or boxes have changed since the evaluation" in capsys.readouterr().err
     (tmp_path / "e" / "data" / "datalist.json").unlink()
     assert main(["report", str(folder)]) == 2
     assert "datalist" in capsys.readouterr().err

@@ -199,7 +199,7 @@ def test_who_chooses_a_link_with_the_keyboard_keeps_the_focus(page):
 def test_a_link_without_attention_says_so(page):
     show_pair(page, 1)
     find(page, "#pair-links button")[1].click()
-    assert "do not say where the linker looked" in one(page, "#attention").text
+    assert "do not include the linker" in one(page, "#attention").text
     assert indices(page, DETECTION) == {("cc", 1)}
 
 
@@ -399,7 +399,7 @@ def test_findings_without_links_or_lesions_make_a_page_too(browser, tmp_path):
     write_findings(findings(), tmp_path / "f.json")
     evaluate_files(tmp_path, tmp_path / "f.json", "test", tmp_path / "out", EvaluationSettings(resamples=10))
     page = open_page(browser, tmp_path / "out")
-    assert one(page, "#links-table").text == "The findings name no links."
+    assert one(page, "#links-table").text == "The findings have no links."
     assert "no recall to draw" in one(page, "#curve").text
     assert {cell.text for cell in find(page, "#recall-table td")} == {"–"}
     assert [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"] == []

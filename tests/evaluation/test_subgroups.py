@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from clnet.data.pair import Pair, View
-from clnet.evaluation.cohort import gather
+from clnet.evaluation.cohort import build_cohort
 from clnet.evaluation.subgroups import groups_of_boxes, groups_of_pairs
 from clnet.findings.types import Findings, PairFindings
 
 
 def cohort(*pairs):
-    return gather(pairs, Findings("m", tuple(PairFindings(pair.pair_id) for pair in pairs)))
+    return build_cohort(pairs, Findings("m", tuple(PairFindings(pair.pair_id) for pair in pairs)))
 
 
 def pair(number, attributes, cc=("1",), mlo=("1",), side=10, links=None):

@@ -1,7 +1,7 @@
-"""The phantom is an instrument: a single view must not tell masses from mimics, two views must.
+"""One view must not be enough to tell masses from mimics in the phantom; two views must be.
 
-These tests read the images with a reader as simple as can be: hand-made features of a spot in one view and
-logistic regression, against the depth and size of the spots in the other view.
+A simple reader: hand-made features of a spot in one view and logistic regression, against the depth and size
+of the spots in the other view.
 """
 
 import numpy as np
@@ -22,13 +22,13 @@ def other(view):
 
 
 def area_under_curve(scores, is_mass):
-    """The chance that a mass scores higher than a mimic."""
+    """The probability that a mass scores higher than a mimic."""
     masses, mimics = scores[is_mass], scores[~is_mass]
     return stats.mannwhitneyu(masses, mimics).statistic / (len(masses) * len(mimics))
 
 
 def one_view_features(pixels, box):
-    """What a radiologist would describe of a spot in one view."""
+    """What a radiologist would describe about a spot in one view."""
     image = pixels / 4095.0
     x0, y0, x1, y1 = box.astype(int)
     inside = image[y0:y1, x0:x1]

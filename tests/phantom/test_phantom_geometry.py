@@ -1,4 +1,4 @@
-"""The shadows of the phantom against brute force: points thrown into the bodies and counted."""
+"""The projections of the phantom against brute force: random points in the bodies, counted."""
 
 import numpy as np
 import pytest
@@ -23,8 +23,8 @@ def ellipsoids(seed, count=2):
     )
 
 
-def counted_shadow(view, bodies, shape, points=2_000_000):
-    """The same integral as `add_shadows`, by throwing points into the ellipsoids."""
+def counted_projection(view, bodies, shape, points=2_000_000):
+    """The same integral as `add_projections`, by counting random points in the ellipsoids."""
     rng = np.random.default_rng(5)
     image = np.zeros(shape)
     for centre, body, density in zip(bodies.centres, bodies.shapes, bodies.densities, strict=True):
@@ -39,36 +39,36 @@ def counted_shadow(view, bodies, shape, points=2_000_000):
 
 
 @pytest.mark.parametrize("angle", [0.0, 0.8])
-def test_the_shadow_of_ellipsoids_is_their_path_integral(angle):
+def test_the_projection_of_ellipsoids_is_their_path_integral(angle):
     view, bodies = a_view(angle), ellipsoids(seed=3)
     image = np.zeros((120, 120), np.float32)
-    view.add_shadows(image, bodies)
-    expected = counted_shadow(view, bodies, image.shape)
+    view.add_projections(image, bodies)
+    expected = counted_projection(view, bodies, image.shape)
     assert abs(image.sum() / expected.sum() - 1) < 5e-3
     assert np.abs(image - expected).mean() < 0.02 * expected.max()
 
 
-def test_the_box_is_the_tightest_around_the_shadow():
+def test_the_box_is_tight_around_the_projection():
     view, bodies = a_view(spacing=0.05), ellipsoids(seed=4, count=1)
     image = np.zeros((1200, 1400), np.float32)
-    view.add_shadows(image, bodies)
+    view.add_projections(image, bodies)
     rows, columns = np.nonzero(image)
     drawn = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
     np.testing.assert_allclose(view.outline_boxes(bodies)[0], drawn, atol=1.5)
 
 
 @pytest.mark.parametrize("along", [(0.0, -3.0, 3.0), (5.0, 0.0, 0.0), (-4.0, 1.0, 2.0)])
-def test_a_mimic_casts_the_very_shadow_of_a_mass_in_its_view(along):
+def test_a_mimic_has_the_projection_of_a_mass_in_its_view(along):
     view, bodies = a_view(), ellipsoids(seed=6)
     mimic = bodies.mapped(invisible_stretch(view, np.array(along)), about=bodies.centres[0])
-    shadows = [np.zeros((120, 120), np.float32) for _ in range(2)]
-    view.add_shadows(shadows[0], bodies)
-    view.add_shadows(shadows[1], mimic)
-    np.testing.assert_allclose(shadows[0], shadows[1], atol=1e-3 * shadows[0].max())
+    images = [np.zeros((120, 120), np.float32) for _ in range(2)]
+    view.add_projections(images[0], bodies)
+    view.add_projections(images[1], mimic)
+    np.testing.assert_allclose(images[0], images[1], atol=1e-3 * images[0].max())
 
 
 @pytest.mark.parametrize("along", [(0.0, -3.0, 3.0), (5.0, 0.0, 0.0)])
-def test_a_mimic_is_drawn_out_in_the_other_view(along):
+def test_a_mimic_is_stretched_in_the_other_view(along):
     view, other = a_view(angle=0.8), a_view(angle=0.0)
     bodies = ellipsoids(seed=6, count=1)
     mimic = bodies.mapped(invisible_stretch(view, np.array(along)), about=bodies.centres[0])

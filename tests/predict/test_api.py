@@ -148,10 +148,10 @@ def test_a_file_that_cannot_be_read_is_logged_and_the_others_are_analysed(model,
     first = min((tmp_path / "in").iterdir())
     first.write_bytes(first.read_bytes()[:-5000])
     results = list(model.predict(tmp_path / "in"))
-    assert [len(breast.views) for breast in results] == [1, 2, 2, 2]
+    assert sorted(len(breast.views) for breast in results) == [1, 2, 2, 2]
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert first.name in caplog.text
-    assert results[0].refused.keys() == {first.name}
+    assert [breast.refused.keys() for breast in results if len(breast.views) == 1] == [{first.name}]
 
 
 def test_each_file_is_read_twice_its_header_to_choose_the_views_and_once_to_analyse_it(
@@ -162,7 +162,7 @@ def test_each_file_is_read_twice_its_header_to_choose_the_views_and_once_to_anal
     monkeypatch.setattr(pydicom, "dcmread", lambda file, **how: reads.append(how) or dcmread(file, **how))
     opened = []
     path_open = Path.open
-    monkeypatch.setattr(Path, "open", lambda file, *how: opened.append(file) or path_open(file, *how))
+    monkeypatch.setattr(Path, "open", lambda file, *a, **b: opened.append(file) or path_open(file, *a, **b))
     assert main(["predict", str(phantom / "images"), "--output", str(tmp_path), "--workers", "0"]) == 0
     files = list((phantom / "images").iterdir())
     assert len(list(tmp_path.rglob("measurements.dcm"))) == 4

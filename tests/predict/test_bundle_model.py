@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from monai.bundle import ConfigParser
 
+from clnet.data.datalist import read_datalist
 from clnet.networks import LesionLinker
-from clnet.predict.bundle import config_files, load
+from clnet.phantom import PhantomSettings, make_phantom
+from clnet.predict.bundle import bundle_config, load
+from clnet.preprocessing.batch import collate_pairs
 
 BUNDLE = Path(__file__).parents[2] / "bundle"
 # Of paper.yaml, to make its network small enough for a test.
@@ -37,8 +39,8 @@ def test_a_variant_is_what_model_yaml_says(bundle, variant):
         assert large in config
         config = config.replace(large, small)
     (bundle / "configs" / "model.yaml").write_text(config)
-    parser = ConfigParser(ConfigParser.load_config_files(config_files(bundle, "inference")))
-    torch.save(parser.get_parsed_content("network_def").state_dict(), bundle / "models" / "model.pt")
+    network = bundle_config(bundle).get_parsed_content("network_def")
+    torch.save(network.state_dict(), bundle / "models" / "model.pt")
     model = load(bundle)
     logits = model.network(torch.zeros(1, 2, 64, 64), torch.ones(1, 2, dtype=torch.bool))["logits"]
     assert logits.shape[-1] == (125 if variant == "paper" else 20)
@@ -47,6 +49,23 @@ def test_a_variant_is_what_model_yaml_says(bundle, variant):
 
 
 def test_without_model_yaml_it_is_the_network_of_train_yaml(bundle):
-    assert [Path(file).name for file in config_files(bundle, "inference")] == ["train.yaml", "inference.yaml"]
     shutil.copy(BUNDLE / "models" / "model.pt", bundle / "models")
     assert load(bundle).name == load(BUNDLE).name
+
+
+def test_mixed_precision_is_a_setting_of_the_bundle(bundle):
+    shutil.copy(BUNDLE / "models" / "model.pt", bundle / "models")
+    plain = load(bundle, "cpu")
+    (bundle / "configs" / "model.yaml").write_text("amp: true\n")
+    mixed = load(bundle, "cpu")
+    assert (plain.amp, mixed.amp) == (False, True)
+    seen = []
+    mixed.network.register_forward_hook(lambda module, inputs, outputs: seen.append(outputs))
+    make_phantom(bundle / "data", PhantomSettings(pairs=3, rows=96, columns=64), workers=1)
+    pair = next(pair for section in read_datalist(bundle / "data").sections.values() for pair in section)
+    batch = collate_pairs([plain.loader.transform(pair.to_item())])
+    (there,), (found,) = plain.find(batch), mixed.find(batch)
+    assert seen[0]["logits"].dtype == torch.bfloat16
+    assert seen[0]["boxes"].dtype == torch.float32
+    # bfloat16 has 8 bits of precision.
+    assert found.views["cc"].scores[0] == pytest.approx(there.views["cc"].scores[0], abs=0.1)

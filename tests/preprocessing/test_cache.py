@@ -1,7 +1,9 @@
-"""Preprocessed pairs are kept on disk, and found again for the same content and settings only."""
+"""Preprocessed pairs are kept on disk, and found again for the same images and settings only."""
 
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import torch
@@ -83,14 +85,45 @@ def test_other_settings_boxes_and_pixels_are_not_mixed_up(item, phantom, tmp_pat
     assert asked_for({**item, "cc": other["cc"]}, tmp_path) == 1
 
 
-def test_a_copy_elsewhere_under_another_name_is_the_same_pair_with_its_own_names(item, tmp_path):
+@pytest.fixture
+def copy(item, tmp_path):
+    """The item with a CC of its own, which may be changed."""
     shutil.copy(item["cc"], tmp_path / "copy.dcm")
-    copy = {**item, "cc": str(tmp_path / "copy.dcm"), "pair_id": "another"}
-    assert asked_for(item, tmp_path / "cache") == 1
+    return {**item, "cc": str(tmp_path / "copy.dcm")}
+
+
+def test_an_image_is_known_by_its_path_size_and_time_of_change(item, copy, tmp_path):
+    file, cache = Path(copy["cc"]), tmp_path / "cache"
+    assert asked_for(item, cache) == 1
+    assert asked_for(copy, cache) == 1  # another path
+    state = file.stat()
+    os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns + 1))
+    assert asked_for(copy, cache) == 1
+    file.write_bytes(file.read_bytes() + b"\0")
+    os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert asked_for(copy, cache) == 1
+    assert asked_for(copy, cache) == 0
+
+
+def test_what_is_known_is_not_read_again(copy, tmp_path):
+    file, cache = Path(copy["cc"]), tmp_path / "cache"
+    made = CachePaird(Counted(), cache)(copy)
+    state = file.stat()
+    file.write_bytes(b"x" * state.st_size)  # whoever read it would notice
+    os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
     transform = Counted()
-    found = CachePaird(transform, tmp_path / "cache")(copy)
+    in_no_memory = CacheDataset([copy], CachePaird(transform, cache), cache_rate=0.0, progress=False)
+    for _ in range(3):
+        assert_same(in_no_memory[0], made)
     assert transform.asked == 0
-    assert (found["pair_id"], found["cc_meta"]["file"]) == ("another", str(tmp_path / "copy.dcm"))
+
+
+def test_a_pair_has_its_own_name_and_file(item, tmp_path):
+    CachePaird(Counted(), tmp_path)(item)
+    transform = Counted()
+    found = CachePaird(transform, tmp_path)({**item, "pair_id": "another"})
+    assert transform.asked == 0
+    assert (found["pair_id"], found["cc_meta"]["file"]) == ("another", item["cc"])
 
 
 def test_files_that_are_damaged_or_deleted_are_made_again(item, tmp_path):

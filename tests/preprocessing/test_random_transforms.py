@@ -12,7 +12,7 @@ from clnet.preprocessing.random_transforms import (
     RandNormalisePaird,
     RandZoomPaird,
 )
-from clnet.preprocessing.transforms import FinishPaird, PreprocessPaird, SettingError
+from clnet.preprocessing.transforms import FinishPaird, PreprocessPaird, TransformSettingError
 
 SIZE = (160, 96)
 GEOMETRY = {
@@ -201,7 +201,7 @@ def test_normalisation_computes_its_formula():
     ],
 )
 def test_a_setting_that_makes_no_sense_is_refused_by_name(transform, settings_, named):
-    with pytest.raises(SettingError, match=rf"{transform.__name__}.*{named}"):
+    with pytest.raises(TransformSettingError, match=rf"{transform.__name__}.*{named}"):
         transform(**settings_)
 
 

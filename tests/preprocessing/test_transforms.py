@@ -103,7 +103,7 @@ def test_meta_says_what_was_done_and_what_to_watch(pair):
 def test_a_box_outside_the_breast_is_a_warning(pair):
     outside = View(pair.cc.image, [[10.0, 10.0, 60.0, 60.0]], ("a",))
     meta = pipeline(Pair("p1", "patient", "R", cc=outside).to_item())["meta"][0]
-    assert any("box 0" in warning and "outside the breast" in warning for warning in meta["warnings"])
+    assert any("box 0" in warning and "beyond the breast" in warning for warning in meta["warnings"])
 
 
 def test_a_box_outside_the_image_is_refused_with_pair_view_index_value_and_size(pair):

@@ -7,7 +7,7 @@ from ignite.engine import Events
 from monai.engines import SupervisedEvaluator, SupervisedTrainer
 from monai.handlers import ValidationHandler
 
-from clnet.runs.engine import EngineLoss, LossParts
+from clnet.runs.engine import LossParts
 
 BATCHES_PER_EPOCH, PAIRS_PER_BATCH = 4, 3
 PAIR_IDS = ["anna-left", "anna-right", "berta-left"]
@@ -55,12 +55,12 @@ def small_trainer(handlers, evaluator=None, max_epochs=3, seconds_to_load=0.0, s
     """The loss in iteration i is 3 i: 1 i of detection, 2 i of links. Handlers come before the validation."""
     network = torch.nn.Conv2d(2, 1, 1)
 
-    def parts(outputs, lesions, present):
+    def loss(outputs, target):
         time.sleep(seconds_to_train)
         iteration = trainer.state.iteration + 0 * outputs.sum()
-        return {"loss": 3 * iteration, "detection_class": iteration, "link_class": 2 * iteration}
+        loss.parts = {"detection_class": iteration.detach(), "link_class": 2 * iteration.detach()}
+        return 3 * iteration
 
-    loss = EngineLoss(parts)
     groups = [
         {"name": "backbone", "params": [network.weight], "lr": 0.1},
         {"name": "other", "params": [network.bias], "lr": 1.0},
@@ -73,10 +73,7 @@ def small_trainer(handlers, evaluator=None, max_epochs=3, seconds_to_load=0.0, s
         network=network,
         optimizer=torch.optim.SGD(groups, lr=1.0),
         loss_function=loss,
-        prepare_batch=lambda batch, device, non_blocking, **_: (
-            batch["image"],
-            {"lesions": None, "present": None},
-        ),
+        prepare_batch=lambda batch, device, non_blocking, **_: (batch["image"], None),
         train_handlers=[LossParts(loss), *handlers, *validation],
         decollate=False,
     )

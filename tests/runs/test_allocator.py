@@ -32,6 +32,7 @@ def pages(how):
     return int(said.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="needs glibc")
 def test_later_tensors_get_the_memory_of_earlier_ones():
     assert pages("given back") > 2**13  # every page of 4 KiB of more than one of the two

@@ -11,14 +11,14 @@ import clnet
 from clnet.data.datalist import DatalistError
 from clnet.runs import provenance
 from clnet.runs.cost import Cost
-from clnet.runs.record import Record, read_metrics, read_run
+from clnet.runs.record import RunRecord, read_metrics, read_run
 
-FACTS = {"config": {"lr": 0.1}, "seed": 7, "command": ["python", "train"]}
+PROVENANCE = {"config": {"lr": 0.1}, "seed": 7, "command": ["python", "train"]}
 
 
 def train(run_dir, max_epochs=3, resumed_after=0, broken_by=None):
     evaluator = small_evaluator()
-    trainer = small_trainer([Cost(), Record(run_dir, FACTS, evaluator)], evaluator, max_epochs)
+    trainer = small_trainer([Cost(), RunRecord(run_dir, PROVENANCE, evaluator)], evaluator, max_epochs)
     if resumed_after:
         resume_after(trainer, resumed_after)
     if broken_by:
@@ -106,7 +106,7 @@ def test_a_loss_that_is_not_a_number_leaves_the_file_readable(tmp_path, monkeypa
 def test_only_the_first_process_writes(tmp_path):
     trainer = small_trainer([])
     trainer.state.rank = 1
-    Record(tmp_path / "run", FACTS).attach(trainer)
+    RunRecord(tmp_path / "run", PROVENANCE).attach(trainer)
     trainer.run()
     assert not (tmp_path / "run").exists()
 

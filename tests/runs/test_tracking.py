@@ -20,10 +20,10 @@ from small_training import PAIR_IDS, break_off, resume_after, small_evaluator, s
 from clnet.runs import tracking
 from clnet.runs.cost import Cost
 from clnet.runs.mlflow_run import allowed, flatten
-from clnet.runs.record import Record, read_metrics, read_run
+from clnet.runs.record import RunRecord, read_metrics, read_run
 from clnet.runs.tracking import Tracking, TrackingError
 
-FACTS = {
+PROVENANCE = {
     "config": {"network": {"width": 64, "levels": [1, 2]}, "steps": [{"flip": 0.5}], "long": "x" * 700},
     "seed": 7,
     "data_fingerprint": "f00d",
@@ -50,7 +50,7 @@ def output_dir(tmp_path_factory):
 
 def trainer_of(run_dir, max_epochs=3, **settings):
     evaluator = small_evaluator()
-    handlers = [Cost(), Record(run_dir, FACTS, evaluator)]
+    handlers = [Cost(), RunRecord(run_dir, PROVENANCE, evaluator)]
     trainer = small_trainer(handlers, evaluator, max_epochs)
     Tracking(run_dir, every=2, **settings).attach(trainer)
     return trainer
@@ -234,7 +234,7 @@ def test_resuming_a_finished_run_sends_what_mlflow_has_not_got(output_dir, tmp_p
 
 def test_tracking_without_a_record_is_refused_in_words(tmp_path):
     trainer = small_trainer([Tracking(tmp_path)])
-    with pytest.raises(TrackingError, match="attach Record before Tracking"):
+    with pytest.raises(TrackingError, match="attach RunRecord before Tracking"):
         trainer.run()
 
 

@@ -2,9 +2,11 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import ablation
 import compare_links
+import in_process
 import numpy as np
 import pytest
 from ablations.geometry import links_table
@@ -82,7 +84,7 @@ def test_the_table_has_differences_of_the_same_patients_below_the_numbers():
 
 @pytest.mark.slow
 def test_a_tiny_phantom_is_made_evaluated_linked_again_and_put_on_the_page(tmp_path, monkeypatch, capsys):
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setattr("shipped.subprocess", SimpleNamespace(run=in_process.instead_of_subprocess))
     docs = tmp_path / "docs"
     words = ["--pairs", "24", "--resamples", "20", "--output", str(tmp_path), "--docs", str(docs)]
     compare_links.main(words)

@@ -2,7 +2,9 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
+import in_process
 import pytest
 import robustness
 from disturbances import DISTURBANCES
@@ -12,7 +14,7 @@ from disturbances import DISTURBANCES
 def test_a_tiny_phantom_is_disturbed_and_evaluated_once(tmp_path, monkeypatch, capsys):
     missing = replace(DISTURBANCES["missing_view"], levels=(0, 1))
     monkeypatch.setattr(robustness, "DISTURBANCES", {"missing_view": missing})
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setattr("shipped.subprocess", SimpleNamespace(run=in_process.instead_of_subprocess))
     words = ["--output", str(tmp_path / "output"), "--docs", str(tmp_path / "docs"), "--pairs", "16"]
     robustness.main(words)
     assert capsys.readouterr().out.count("evaluated in") == 2

@@ -1,5 +1,5 @@
 "use strict";
-// The FROC curve: steps with their bands; dashes and marks tell curves apart without colour.
+// The FROC curve: steps with their bands; dashes and markers distinguish curves without colour.
 
 const PLOT = { width: 560, height: 400, left: 52, right: 14, top: 14, bottom: 46 };
 const DASHES = ["", "7 4", "2 4", "10 4 2 4"];
@@ -7,7 +7,7 @@ const DASHES = ["", "7 4", "2 4", "10 4 2 4"];
 function frocCurve(report) {
   const curves = Object.entries(report.detection).filter(([, at]) => !at.curve.value.includes(null));
   if (!curves.length) {
-    byId("curve").append(html("p", { class: "note" }, "Without lesions there is no recall to draw."));
+    byId("curve").append(html("p", { class: "note" }, "No lesions, so no recall to draw."));
     return;
   }
   const [first, last] = [curves[0][1].curve.fpi[0], curves[0][1].curve.fpi.at(-1)];

@@ -36,7 +36,7 @@ const rateName = (rate) => String(rate);
 const overlap = (key) => `IoU ≥ ${key.replace("iou=", "")}`;
 const spoken = (name) => name.replaceAll("_", " ");
 
-// A score in as few digits as tell it apart; systems that write logits have large ones.
+// A score in few digits; systems that write logits have large ones.
 function scoreText(score) {
   return Math.abs(score) >= 10 ? score.toFixed(1) : score.toFixed(2);
 }

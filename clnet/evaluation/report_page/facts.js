@@ -45,7 +45,7 @@ function pairFacts(report, pair, state, change) {
             ),
           ),
         )
-      : html("p", { class: "about" }, "none from this score on"),
+      : html("p", { class: "about" }, "none at this score"),
     ...(state.link ? attentionFacts(pair, state.link) : []),
   ];
 }
@@ -63,7 +63,7 @@ function errorWords(error) {
 function attentionFacts(pair, link) {
   if (!link.attention)
     return [
-      html("p", { class: "about", id: "attention" }, "These findings do not say where the linker looked."),
+      html("p", { class: "about", id: "attention" }, "These findings do not include the linker's attention."),
     ];
   const bars = VIEWS.map((name) => {
     const scores = pair.views[name]?.scores ?? [];

@@ -28,7 +28,7 @@ function makeGallery(report, open) {
   }
 
   if (!first) {
-    byId("gallery-about").textContent = "No errors: there is nothing to show.";
+    byId("gallery-about").textContent = "No errors to show.";
     return choose;
   }
   const chooseFirst = () => chosen ?? choose(first);

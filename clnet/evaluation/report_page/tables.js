@@ -82,7 +82,7 @@ function recallTable(report) {
 
 function linksTable(report) {
   if (!report.links) {
-    byId("links-table").append(html("p", { class: "note" }, "The findings name no links."));
+    byId("links-table").append(html("p", { class: "note" }, "The findings have no links."));
     return;
   }
   const measures = { precision: "Precision", recall: "Recall", f1: "F1", accuracy: "Accuracy if both found" };
@@ -161,8 +161,8 @@ function subgroupsTable(report) {
   const rates = report.rates.filter((rate) => rate >= 0.25 && rate <= 2).map(rateName);
   const any = Object.keys(report.subgroups[keys[0]]).length > 0;
   byId("subgroups-about").textContent = any
-    ? "Recall of lesion boxes in %, at the score thresholds of the whole set. What fewer than three patients share is not listed."
-    : "The datalist says nothing that divides these pairs into groups of three patients or more.";
+    ? "Recall of lesion boxes in %, at the score thresholds of the whole set. Values that fewer than three patients share are not listed."
+    : "The datalist has no attribute that divides these pairs into groups of at least three patients.";
   if (!any) return;
 
   function show(key) {

@@ -203,7 +203,7 @@ function legend() {
     sample("marked", "lesion of the truth (dashed)"),
     sample("detection hit", "✓ detection that hits it"),
     sample("detection false_positive", "✗ false positive"),
-    sample("detection duplicate", "≈ further detection on a lesion"),
+    sample("detection duplicate", "≈ another detection on a lesion"),
     sample("link right", "link"),
     sample("link wrong", "✗ wrong link (dotted)"),
   ];

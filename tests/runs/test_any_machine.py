@@ -1,0 +1,71 @@
+"""macOS and Windows have no `os.sched_getaffinity`, Windows has no `resource`: clnet needs neither."""
+
+import importlib
+import os
+import pkgutil
+import sys
+from pathlib import Path
+
+import pytest
+from small_training import small_evaluator, small_trainer
+
+import clnet
+
+
+@pytest.fixture
+def another_machine(monkeypatch):
+    """Imports of clnet as on a machine without them; afterwards all is as it was."""
+    before = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "clnet"}
+    for name in before:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setitem(sys.modules, "resource", None)
+    exists = Path.exists
+    monkeypatch.setattr(Path, "exists", lambda path: not path.is_relative_to("/proc") and exists(path))
+    yield
+    for name in [name for name in sys.modules if name.split(".")[0] == "clnet"]:
+        del sys.modules[name]
+    sys.modules |= before
+
+
+@pytest.mark.usefixtures("another_machine")
+def test_everything_can_be_imported():
+    apps = "clnet.apps"  # have environments of their own
+    for module in pkgutil.walk_packages(clnet.__path__, "clnet.", onerror=lambda name: None):
+        if not module.name.startswith(apps) and not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+
+
+@pytest.mark.usefixtures("another_machine")
+def test_a_phantom_is_made_by_as_many_workers_as_there_are_cores(tmp_path, monkeypatch):
+    dataset = importlib.import_module("clnet.phantom.dataset")
+    asked = []
+
+    def one_instead(workers, context):
+        asked.append(workers)
+        return pool(1, context)
+
+    pool = dataset.ProcessPoolExecutor
+    monkeypatch.setattr(dataset, "ProcessPoolExecutor", one_instead)
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    dataset.make_phantom(tmp_path, dataset.PhantomSettings(pairs=3, rows=64, columns=48))
+    assert asked == [7]
+    assert (tmp_path / "datalist.json").exists()
+
+
+@pytest.mark.usefixtures("another_machine")
+def test_a_training_is_measured_and_recorded(tmp_path):
+    cost = importlib.import_module("clnet.runs.cost")
+    record = importlib.import_module("clnet.runs.record")
+    progress = importlib.import_module("clnet.runs.progress")
+    assert cost.peak_memory() is None
+    evaluator = small_evaluator()
+    handlers = [
+        cost.Cost(),
+        record.RunRecord(tmp_path, {}, evaluator),
+        progress.Progress(tmp_path, evaluator),
+    ]
+    small_trainer(handlers, evaluator, max_epochs=1).run()
+    run = record.read_run(tmp_path)
+    assert run["status"] == "finished"
+    assert set(run["cost"]) == {"training_seconds", "pairs_per_second", "data_loading_share"}
