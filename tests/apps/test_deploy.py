@@ -155,8 +155,8 @@ def test_without_a_docker_engine_the_package_is_prepared_and_the_missing_engine_
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--model", ".", ".", "../elsewhere"], "no bundle, configs/train.yaml is missing"),
-        (["--model", ROOT / "docs", "--package"], "no bundle, configs/train.yaml is missing"),
+        (["--model", ".", ".", "../elsewhere"], "neither a bundle (configs/inference.yaml is missing)"),
+        (["--model", ROOT / "docs", "--package"], "neither a bundle (configs/inference.yaml is missing)"),
         (["one", "two", "three"], "./scripts/deploy [--config FILE]"),
     ],
 )

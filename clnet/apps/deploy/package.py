@@ -31,7 +31,7 @@ from holoscan_cli.packager.parameters import PlatformBuildResults, PlatformParam
 import clnet
 from clnet.errors import ClnetError
 from clnet.files import write_text
-from clnet.predict.bundle import bundle_folder, load
+from clnet.predict.bundle import NOT_COPIED, bundle_folder, load
 
 HERE = Path(__file__).parent
 CONFIG, ARTIFACTS = "app.yaml", "artifacts.json"
@@ -54,12 +54,11 @@ def prepare(folder: Path, config: Path = HERE / CONFIG, bundle: Path | None = No
     bundle = bundle or bundle_folder()
     load(bundle)  # raises an error if something is missing
     shutil.rmtree(folder, ignore_errors=True)
-    ignore = shutil.ignore_patterns("__pycache__", "*.ts", "*.onnx")
     app = folder / "app"
-    shutil.copytree(Path(clnet.__file__).parent, app / "clnet", ignore=ignore)
+    shutil.copytree(Path(clnet.__file__).parent, app / "clnet", ignore=NOT_COPIED)
     # The package reads its version from here.
     write_text(app / f"clnet-{clnet.__version__}.dist-info" / "METADATA", str(metadata("clnet")))
-    shutil.copytree(bundle, folder / "models" / "clnet", ignore=ignore)
+    shutil.copytree(bundle, folder / "models" / "clnet", ignore=NOT_COPIED)
     for source, target in (
         (HERE / "__main__.py", app),
         (HERE / "requirements.txt", app),
