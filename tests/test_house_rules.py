@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def room(path):
     return path.relative_to(ROOT / "clnet").parts[0].removesuffix(".py")
 
 
-def imported_rooms(path):
+def imported_names(path):
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = []
         if isinstance(node, ast.Import):
@@ -43,10 +44,12 @@ def imported_rooms(path):
         elif isinstance(node, ast.ImportFrom) and node.module:
             assert node.level == 0, f"{path}: relative imports hide where things come from"
             names = [f"{node.module}.{alias.name}" for alias in node.names]
-        for name in names:
-            parts = name.split(".")
-            if parts[0] == "clnet" and len(parts) > 1 and parts[1] != "__version__":
-                yield parts[1]
+        yield from (name for name in names if name.startswith("clnet."))
+
+
+def imported_rooms(path):
+    rooms = (name.split(".")[1] for name in imported_names(path))
+    return [room for room in rooms if room != "__version__"]
 
 
 MODULES = sorted((ROOT / "clnet").rglob("*.py"))
@@ -72,6 +75,19 @@ def test_importing_clnet_imports_none_of_its_rooms():
 )
 def test_networks_know_no_data(path):
     assert not {"data", "preprocessing"} & set(imported_rooms(path))
+
+
+def test_there_are_no_import_cycles():
+    names = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in MODULES
+        if path.parent != ROOT / "clnet" or path.name != "__init__.py"  # every import runs that one
+    }
+    graph = {}
+    for module, path in names.items():
+        imported = {name if name in names else name.rpartition(".")[0] for name in imported_names(path)}
+        graph[module] = imported & names.keys()
+    TopologicalSorter(graph).prepare()  # raises a CycleError that names the modules
 
 
 FORBIDDEN_BUILTINS = {"eval", "exec", "compile", "__import__"}

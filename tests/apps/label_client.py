@@ -1,4 +1,4 @@
-"""Asks the label server as any client does."""
+"""A client of the label server."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import requests
 
 
 class Client:
-    """Requests to one server; answers are kept as they come, status and all."""
+    """Sends requests to one server, and returns responses with any status."""
 
     def __init__(self, address, token=None):
         self.address = address
@@ -20,7 +20,7 @@ class Client:
         return self.session.request(method, f"{self.address}{path}", timeout=180, **more)
 
     def get(self, path, **params):
-        """The JSON of an answer that must be a good one."""
+        """The JSON of a response, which must have status 200."""
         return self.good(self.ask("GET", path, params=params))
 
     def infer(self, image, output="json", model="clnet", **params):
@@ -39,7 +39,7 @@ class Client:
 
     @staticmethod
     def good(answer):
-        """Its JSON, if it is a good one."""
+        """The JSON of a response, which must have status 200."""
         assert answer.status_code == 200, f"{answer.status_code} {answer.text}"
         return answer.json()
 

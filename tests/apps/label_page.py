@@ -1,8 +1,10 @@
-"""The page for pairs in a browser: what an eye sees there and what a hand does."""
+"""The annotation page in a browser: what a user sees and does there."""
 
 import io
 import json
+import sys
 import time
+from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
@@ -14,16 +16,23 @@ from selenium.webdriver.common.actions.mouse_button import MouseButton
 from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
 from selenium.webdriver.common.by import By
 
+from clnet.phantom.dicom import ImageIdentity, write_dicom
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+from browser import missing_programs, open_browser  # noqa: F401  for the tests of the page
+
+ROWS, COLUMNS = 2600, 1800
+TARGETS = {"cc": (300, 900, 620, 1400), "mlo": (700, 1500, 1000, 1810)}  # white on black
 PATIENCE = 120  # seconds; a first answer of the model may take long on a busy machine
 MARGIN = 8  # pixels that the page leaves free around an image that fits
-# Found and measured at once: the page may draw its marks anew at any time.
+# Found and measured in one step: the page may redraw its marks at any time.
 PLACE = """const [found, ...more] = document.querySelectorAll(arguments[0]);
     if (!found || more.length) throw new Error(`${arguments[0]}: ${found ? "several" : "none"}`);
     const r = found.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]"""
 
 
 class LabelPage:
-    """A window of exactly the size that is asked for, with the page of a server in it."""
+    """The page of a server in a window of the given size."""
 
     def __init__(self, browser, address, size=(1280, 800)):
         self.browser, self.address, self.client = browser, address, Client(address)
@@ -31,64 +40,64 @@ class LabelPage:
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
-    # What the server knows.
+    # The server.
 
     def pair(self, pair_id):
-        """A pair, as the server tells it."""
+        """A pair, as the server returns it."""
         return self.client.get(f"/clnet/pairs/{pair_id}")
 
     def label(self, pair_id):
-        """The label that has landed, or None."""
+        """The saved label, or None."""
         return self.pair(pair_id)["label"]
 
     def findings(self, pair_id, min_score=0.3):
-        """What the model finds in a pair."""
+        """The model's findings in a pair."""
         return self.client.get(f"/clnet/pairs/{pair_id}/findings", min_score=min_score)["lesions"]
 
-    # What an eye does.
+    # What a user sees.
 
     def open(self, pair_id=""):
-        """Load the page anew, with a pair, and wait until views and findings are there."""
+        """Reload the page with a pair, and wait for its views and findings."""
         self.load(pair_id)
         return self.settle()
 
     def load(self, pair_id=""):
-        """Load the page anew, with a pair."""
-        self.browser.get("about:blank")  # or going to another pair would not load the page
+        """Reload the page with a pair."""
+        self.browser.get("about:blank")  # else another pair would not reload the page
         for kind in ("browser", "performance"):
             self.browser.get_log(kind)
         self.browser.get(f"{self.address}/clnet/#{quote(pair_id, safe='')}")
 
     def settle(self):
-        """Wait until the pair that was asked for is shown."""
+        """Wait until the requested pair is shown."""
         self.wait(lambda: self.text("#pair-side"), "the pair")
         self.next_frame()
         loading = (
             "return [...document.querySelectorAll('.view .instead')].some((e) => /Load/.test(e.innerText))"
         )
         self.wait(lambda: not self.browser.execute_script(loading), "the images")
-        self.wait(lambda: "looking" not in self.text("#model-words"), "the model")
+        self.wait(lambda: "running" not in self.text("#model-words"), "the model")
         self.next_frame()
         return self
 
     def wait(self, condition, what):
-        """Until something holds."""
+        """Wait until a condition holds."""
         until = time.monotonic() + PATIENCE
         while not condition():
             assert time.monotonic() < until, f"{what} did not come"
             time.sleep(0.02)
 
     def find(self, selector):
-        """All elements of a kind."""
+        """All elements that match a selector."""
         return self.browser.find_elements(By.CSS_SELECTOR, selector)
 
     def one(self, selector):
-        """The only element of a kind."""
+        """The only element that matches a selector."""
         (element,) = self.find(selector)
         return element
 
     def text(self, selector):
-        """The words of an element."""
+        """The text of an element."""
         return self.one(selector).text
 
     def place(self, selector):
@@ -111,7 +120,7 @@ class LabelPage:
         return self.marks("box", "lesion")
 
     def model_boxes(self):
-        """The model's boxes on the screen that the label does not say."""
+        """The model's boxes on the screen, without those that the label covers."""
         return self.marks("model", "finding")
 
     def links(self, kind="link"):
@@ -145,12 +154,12 @@ class LabelPage:
         return [edge * scale + (top if side % 2 else left) for side, edge in enumerate(box)]
 
     def greys(self, view):
-        """[rows, columns] of what is painted in a pane, without its edge and the words in its corners."""
+        """Grey values [rows, columns] of a pane on the screen, without its border and the text in it."""
         screen = Image.open(io.BytesIO(self.browser.get_screenshot_as_png())).convert("L")
         left, top, right, bottom = (round(edge) for edge in self.pane(view))
         return np.asarray(screen.crop((left + 2, top + 34, right - 2, bottom - 34))), (left + 2, top + 34)
 
-    # What a hand does.
+    # What a user does.
 
     def press(self, *keys):
         """Press one key after the other."""
@@ -172,7 +181,7 @@ class LabelPage:
         self.next_frame()
 
     def drag(self, start, end, button=MouseButton.LEFT, held=None):
-        """With a stop on the way, as a hand makes one, and a key held down."""
+        """Drag with a stop on the way, as by hand, and optionally with a key held down."""
         if held:
             ActionChains(self.browser).key_down(held).perform()
         actions = ActionBuilder(self.browser, duration=10)
@@ -189,7 +198,7 @@ class LabelPage:
         self.next_frame()
 
     def wheel(self, view, x, y, units):
-        """Turn the wheel at a point of a pane, from its left upper corner."""
+        """Turn the wheel at a point of a pane, relative to its upper left corner."""
         pane = self.one(f"#view-{view}")
         left, top, right, bottom = self.pane(view)
         origin = ScrollOrigin.from_element(pane, round(x - (right - left) / 2), round(y - (bottom - top) / 2))
@@ -197,22 +206,41 @@ class LabelPage:
         self.next_frame()
 
     def next_frame(self):
-        """Wait until what was done is drawn."""
+        """Wait until the last change is drawn."""
         self.browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
 
     def save(self):
-        """Save, and wait until the page says so."""
+        """Save, and wait until the page confirms it."""
         self.press("s")
-        self.wait(lambda: self.text("#save") == "Saved", "the word that it is saved")
+        self.wait(lambda: self.text("#save") == "Saved", "the confirmation")
 
     def requests(self):
-        """The addresses that were asked for since the page was opened."""
+        """The URLs requested since the page was opened."""
         events = [json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance")]
         return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
 
     def errors(self):
-        """What the page said on the console since it was opened."""
+        """The errors on the console since the page was opened."""
         return [e["message"] for e in self.browser.get_log("browser") if e["level"] == "SEVERE"]
+
+
+def write_targets(images):
+    """A pair of black images, each with one white rectangle: the boxes drawn around them are known."""
+    for view, (left, top, right, bottom) in TARGETS.items():
+        pixels = np.zeros((ROWS, COLUMNS), np.uint16)
+        pixels[top:bottom, left:right] = 4000
+        identity = ImageIdentity("targets", 77, "L", view)
+        write_dicom(images / f"target_{view}.dcm", pixels, 0.1, 0.0, "A", identity)
+
+
+def draw_around_target(page, view):
+    """Drag from corner to corner of the white rectangle on the screen."""
+    greys, (left, top) = page.greys(view)
+    rows, columns = np.nonzero(greys > 128)
+    page.drag(
+        (left + columns.min(), top + rows.min()),
+        (left + columns.max() + 1, top + rows.max() + 1),
+    )
 
 
 def middle(place):

@@ -1,21 +1,17 @@
-"""Remakes docs/images/label.png: the page for pairs with one finding accepted and the others to look at.
+"""Remakes docs/images/label.png: the annotation page with one finding accepted and the others to review.
 
 python tests/apps/label_picture.py    needs what the tests of the page need, and about two minutes
 """
 
 import io
-import sys
 import tempfile
 from pathlib import Path
 
-from label_page import LabelPage, middle
+from label_page import LabelPage, middle, open_browser
 from label_server import ROOT, start_server
 from PIL import Image
 
 from clnet.phantom.dataset import PhantomSettings, make_phantom
-
-sys.path.insert(0, str(ROOT / "scripts"))
-from browser import open_browser
 
 SIZE = (1440, 900)
 PHANTOM = PhantomSettings(pairs=8, seed=5, rows=1600, columns=1120)

@@ -1,4 +1,4 @@
-"""A realm as MONAI Label asks one for public keys and tokens; Keycloak is the usual one."""
+"""An OpenID realm for MONAI Label, as Keycloak provides one: public key and tokens."""
 
 import hmac
 import json
@@ -22,7 +22,7 @@ ROLES = {
 
 @contextmanager
 def start_realm(key=None):
-    """Gives the settings of a MONAI Label server that believes this realm."""
+    """Yields the settings of a MONAI Label server that trusts this realm."""
     key = key or new_key()
 
     class Realm(BaseHTTPRequestHandler):
@@ -47,7 +47,7 @@ def start_realm(key=None):
             self.wfile.write(json.dumps(content).encode())
 
         def log_message(self, *_):
-            """Nobody reads it."""
+            """No log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Realm) as server:
         address = f"http://127.0.0.1:{server.server_port}"
@@ -59,18 +59,18 @@ def start_realm(key=None):
 
 
 def new_key():
-    """The secret of a realm."""
+    """A private key for a realm."""
     return rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
 def public_part(key):
-    """What a realm tells of its key."""
+    """The public key of a realm."""
     form = serialization.PublicFormat.SubjectPublicKeyInfo
     return b64encode(key.public_key().public_bytes(serialization.Encoding.DER, form)).decode()
 
 
 def token(key, name, algorithm="RS256", seconds=3600):
-    """A JSON Web Token (RFC 7519); those of other algorithms than RS256 are as a forger makes them."""
+    """A JSON Web Token (RFC 7519); algorithms other than RS256 give forged ones."""
     claims = {
         "preferred_username": name,
         "realm_access": {"roles": ROLES[name]},

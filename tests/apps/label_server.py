@@ -1,4 +1,4 @@
-"""The MONAI Label server, and others that it needs, as their users start them: real, on loopback."""
+"""The real MONAI Label server, and those that it needs, on the loopback interface."""
 
 import json
 import os
@@ -22,16 +22,16 @@ NO_SCORING = {"MONAI_LABEL_AUTO_UPDATE_SCORING": "false"}  # which would keep a 
 
 @cache
 def venv():
-    """Sets up .venv-label; the reason why that cannot be, or None."""
+    """Set up .venv-label; returns why that failed, or None."""
     made = subprocess.run([ROOT / "scripts" / "setup_label"], capture_output=True, text=True, check=False)
     return made.stdout + made.stderr if made.returncode else None
 
 
 def needs_venv():
-    """Skip without .venv-label; in CI it must be there."""
+    """Skip the test without .venv-label, or fail it in CI."""
     if venv():
         say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        say(f".venv-label cannot be made:\n{venv()}")
+        say(f".venv-label cannot be set up:\n{venv()}")
 
 
 def free_port():
@@ -42,7 +42,7 @@ def free_port():
 
 @contextmanager
 def running(words, log, address, env=None, cwd=None):
-    """A server: started, waited for until `address` answers, and stopped with all its children."""
+    """A server: started, ready when `address` answers, and stopped with all its children."""
     with log.open("w") as file:
         process = subprocess.Popen(
             [str(word) for word in words],
@@ -72,7 +72,7 @@ def is_up(address):
 
 
 def wait_for(holds, fails=lambda: None, seconds=PATIENCE):
-    """What `holds` gives, as soon as that is something."""
+    """The first true value of `holds()`; fails if `fails()` becomes true."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         found = holds()
@@ -80,12 +80,12 @@ def wait_for(holds, fails=lambda: None, seconds=PATIENCE):
             return found
         assert not fails(), fails()
         time.sleep(0.2)
-    raise AssertionError(f"{holds} does not come true in {seconds} seconds")
+    raise AssertionError(f"{holds} did not become true within {seconds} seconds")
 
 
 @contextmanager
 def start_server(studies, app, *words, **env):
-    """./scripts/label on studies; gives the server's address."""
+    """./scripts/label on studies; yields the address of the server."""
     needs_venv()
     port = free_port()
     address = f"http://127.0.0.1:{port}"
@@ -98,7 +98,7 @@ def start_server(studies, app, *words, **env):
 
 @contextmanager
 def start_orthanc(folder):
-    """An Orthanc with its DICOMweb plug-in; gives its address."""
+    """An Orthanc with its DICOMweb plug-in; yields its address."""
     port = free_port()
     settings = {
         "StorageDirectory": str(folder / "storage"),

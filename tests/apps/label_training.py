@@ -1,4 +1,4 @@
-"""Training over HTTP: a model that has much to learn, and how to wait for what it learns."""
+"""Training over HTTP: a model with much to learn, and how to wait for the result."""
 
 import torch
 from label_server import wait_for
@@ -7,9 +7,9 @@ QUICK = {"max_epochs": 4, "learning_rate": 0.003, "batch_size": 2}
 
 
 def spoil(weights):
-    """Turn the ranking of the detections round: the surest becomes the least sure."""
+    """Reverse the ranking of the detections: the highest score becomes the lowest."""
     state = torch.load(weights, weights_only=True)
-    state["decoder.heads.2.classify.weight"] *= -1
+    state["detector.heads.2.classify.weight"] *= -1
     torch.save(state, weights)
 
 

@@ -1,19 +1,19 @@
-"""The MONAI Deploy app, run as its users run it, in its own venv: the same results as `clnet predict`."""
+"""The MONAI Deploy app, run by its script in its own venv: the same results as `clnet predict`."""
 
 import json
 import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
+import in_process
 import pydicom
 import pytest
 import torch
 import yaml
-from packaging.requirements import Requirement
 from page_commands import commands_of
+from pins import differing_pins
 
 from clnet.predict.folder_run import PredictSettings, predict
 
@@ -28,7 +28,7 @@ def deploy():
     made = subprocess.run([ROOT / "scripts" / "setup_deploy"], capture_output=True, text=True, check=False)
     if made.returncode:
         say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        say(f".venv-deploy cannot be made:\n{made.stdout}{made.stderr}")
+        say(f".venv-deploy cannot be set up:\n{made.stdout}{made.stderr}")
 
     def run(*words, **more):
         return finished(ROOT / "scripts" / "deploy", *words, **more)
@@ -52,17 +52,17 @@ def page(deploy, tmp_path_factory):
     said = {}
     for command, *words in commands_of(PAGE):
         if command == "clnet":
-            done = finished(sys.executable, "-m", "clnet.cli", *words, cwd=folder)
+            done = in_process.run_module("clnet.cli", *words, folder=folder)
         else:
             assert command == "./scripts/deploy"
-            done = deploy(*words, cwd=folder, env={**os.environ, "PATH": path})
+            done = deploy(*words, cwd=folder, env={**os.environ, **in_process.SETTINGS, "PATH": path})
         assert done.returncode == 0, f"{command} {words}\n{done.stdout}{done.stderr}"
         said[words[0]] = done.stdout
     return folder / "output", said
 
 
 def content(report):
-    """All that a report says, but for when it was written."""
+    """The content of a report without the times of writing."""
     written = re.compile("(Content|Series|InstanceCreation|Contribution)(Date|Time|DateTime)")
 
     def forget(dataset, element):
@@ -104,7 +104,7 @@ def test_films_give_the_findings_and_reports_of_predict(deploy, tmp_path):
     assert_same_results(tmp_path / "app", tmp_path / "predict", reports=2 * 4)  # each film is a study
 
 
-def test_what_is_packed_runs_by_itself_and_names_a_bad_file_as_predict_does(page, tmp_path):
+def test_the_package_runs_by_itself_and_names_a_bad_file_as_predict_does(page, tmp_path):
     output, _ = page
     context = output / "deploy" / "context"
     study = tmp_path / "study"
@@ -131,7 +131,7 @@ def test_what_is_packed_runs_by_itself_and_names_a_bad_file_as_predict_does(page
     assert_same_results(tmp_path / "app", tmp_path / "predict", reports=2 * 2)
 
 
-def test_the_package_holds_what_the_tool_asks_for(page):
+def test_the_package_contains_what_holoscan_expects(page):
     output, _ = page
     context = output / "deploy" / "context"
     app = json.loads((context / "map" / "app.json").read_text())
@@ -146,7 +146,7 @@ def test_the_package_holds_what_the_tool_asks_for(page):
     assert (context / "pip" / "requirements.txt").read_text() == (APP / "requirements.txt").read_text()
 
 
-def test_without_an_engine_the_package_is_prepared_and_the_lack_is_told(page):
+def test_without_a_docker_engine_the_package_is_prepared_and_the_missing_engine_reported(page):
     _, said = page
     assert "No image was built. Missing: a Docker engine" in said["--package"]
     assert "holoscan package --sdk monai-deploy" in said["--package"]
@@ -155,12 +155,12 @@ def test_without_an_engine_the_package_is_prepared_and_the_lack_is_told(page):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--model", ".", ".", "../elsewhere"], "no bundle, configs/train.yaml is missing"),
-        (["--model", ROOT / "docs", "--package"], "no bundle, configs/train.yaml is missing"),
+        (["--model", ".", ".", "../elsewhere"], "neither a bundle (configs/inference.yaml is missing)"),
+        (["--model", ROOT / "docs", "--package"], "neither a bundle (configs/inference.yaml is missing)"),
         (["one", "two", "three"], "./scripts/deploy [--config FILE]"),
     ],
 )
-def test_wrong_usage_is_told_with_status_2(deploy, tmp_path, words, message):
+def test_wrong_usage_is_reported_with_status_2(deploy, tmp_path, words, message):
     (tmp_path / "here").mkdir()
     done = deploy(*words, cwd=tmp_path / "here")
     assert done.returncode == 2
@@ -168,12 +168,6 @@ def test_wrong_usage_is_told_with_status_2(deploy, tmp_path, words, message):
     assert "Traceback" not in done.stderr
 
 
-def test_the_app_has_the_versions_of_the_rest_but_for_what_the_sdk_asks():
-    def pins(file):
-        lines = [line.partition("#")[0].strip() for line in file.read_text().splitlines()]
-        wanted = [Requirement(line) for line in lines if line]
-        return {r.name.lower(): str(r.specifier) for r in wanted if r.marker is None or r.marker.evaluate()}
-
-    ours, theirs = pins(ROOT / "constraints.txt"), pins(APP / "requirements.txt")
-    differ = {name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]}
-    assert differ == {"ml_dtypes", "packaging", "protobuf"}
+def test_the_app_pins_the_same_versions_except_where_the_sdk_needs_others():
+    differing = differing_pins(ROOT / "constraints.txt", APP / "requirements.txt")
+    assert differing == {"ml_dtypes", "packaging", "protobuf"}

@@ -11,7 +11,7 @@ import pydicom
 import pytest
 import torch
 from label_client import Client, labels_of
-from label_server import start_orthanc, start_server
+from label_server import NO_SCORING, start_orthanc, start_server
 from label_training import QUICK, finished, said, spoil, train
 
 from clnet.findings.lesions import merge_into_lesions
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(
 def folder(tmp_path_factory):
     """A phantom; the images of one breast are two series of a view each, those of the others one series."""
     folder = tmp_path_factory.mktemp("dicomweb")
-    make_phantom(folder / "phantom", PhantomSettings(pairs=12, seed=3))
+    make_phantom(folder / "phantom", PhantomSettings(pairs=12, seed=3), workers=1)
     for file in (folder / "phantom" / "images").glob("*.dcm"):
         image = pydicom.dcmread(file)
         if not file.name.startswith("00000_L"):
@@ -51,7 +51,7 @@ def client(folder):
         for file in sorted((folder / "phantom" / "images").glob("*.dcm")):
             with urllib.request.urlopen(f"{orthanc}/instances", file.read_bytes()) as answer:  # noqa: S310
                 assert json.load(answer)["Status"] == "Success"
-        with start_server(f"{orthanc}/dicom-web", folder / "app") as address:
+        with start_server(f"{orthanc}/dicom-web", folder / "app", **NO_SCORING) as address:
             yield Client(address)
 
 
@@ -68,7 +68,7 @@ def test_images_are_named_by_their_sop_instance_and_paired_by_the_servers_metada
     assert not list((folder / "app" / "dicomweb").rglob("*.dcm"))  # nothing was fetched for that
 
 
-def test_infer_gives_what_predict_finds_in_the_files(client, folder, uids):
+def test_infer_finds_what_predict_finds_in_the_files(client, folder, uids):
     torch.set_num_threads(1)
     settings = PredictSettings(device="cpu", workers=0, batch_size=1)
     images = folder / "files"
@@ -96,7 +96,7 @@ def test_infer_gives_what_predict_finds_in_the_files(client, folder, uids):
     assert report.headers["content-type"] == "application/dicom"
 
 
-def test_a_series_stands_for_its_only_view_and_is_refused_with_several(client, uids):
+def test_a_series_names_its_only_view_and_is_refused_if_it_has_several(client, uids):
     alone, several = uids["00000_L_CC.dcm"], uids["00001_L_CC.dcm"]
     answer = client.good(client.infer(alone.SeriesInstanceUID))
     assert answer["image"] == alone.SOPInstanceUID
@@ -110,7 +110,7 @@ def test_a_series_stands_for_its_only_view_and_is_refused_with_several(client, u
     assert "PatientID" not in info
 
 
-def test_labels_are_saved_and_offered_no_more(client, folder, uids):
+def test_a_labelled_pair_is_no_longer_suggested(client, folder, uids):
     label = labels_of(folder / "phantom" / "datalist.json")["00001_L_CC.dcm"]
     cc, mlo = (uids[f"00001_L_{view}.dcm"].SOPInstanceUID for view in ("CC", "MLO"))
     pair = client.pair_of(cc)["pair_id"]
@@ -126,7 +126,7 @@ def test_labels_are_saved_and_offered_no_more(client, folder, uids):
     assert client.good(client.ask("DELETE", f"/clnet/pairs/{pair}/label"))["label"] is None
 
 
-def test_pixels_come_through(client, uids):
+def test_pixels_are_served(client, uids):
     tags = uids["00002_R_MLO.dcm"]
     pair = next(
         pair for pair in client.get("/clnet/pairs")["pairs"] if pair["mlo"] == str(tags.SOPInstanceUID)
@@ -147,12 +147,12 @@ def test_pixels_come_through(client, uids):
         ("GET", "/proxy/dicom/nothing", 404),
     ],
 )
-def test_bad_requests_get_a_clear_answer(client, method, path, status):
+def test_invalid_requests_get_a_clear_response(client, method, path, status):
     answer = client.ask(method, path)
     assert answer.status_code == status, answer.text
 
 
-def test_labels_of_the_server_train_a_model_that_is_then_used(client, folder, uids):
+def test_a_model_trained_on_labels_of_the_server_is_used_afterwards(client, folder, uids):
     labels = labels_of(folder / "phantom" / "datalist.json")
     name_of = {str(tags.SOPInstanceUID): name for name, tags in uids.items()}
     pairs = client.get("/clnet/pairs")["pairs"]

@@ -1,4 +1,4 @@
-"""The commands of docs/label.md, run as they stand there, on the server that the first of them starts."""
+"""The commands of docs/label.md, run on the server that the first of them starts."""
 
 import json
 import os
@@ -15,7 +15,7 @@ PAGE = "docs/label.md"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder in which the paths of the page are right."""
+    """A folder in which the paths of the page exist."""
     folder = tmp_path_factory.mktemp("docs")
     (folder / "bundle").symlink_to(ROOT / "bundle")
     return folder
@@ -33,8 +33,8 @@ def address(folder):
         yield address
 
 
-def test_the_server_says_where_the_page_is(address, folder):
-    assert f"The page for pairs: {address}/clnet/" in (folder / "server.txt").read_text()
+def test_the_server_prints_the_address_of_the_page(address, folder):
+    assert f"Annotation page: {address}/clnet/" in (folder / "server.txt").read_text()
     assert "<html" in Client(address).ask("GET", "/clnet/").text
 
 
@@ -66,7 +66,7 @@ def test_every_command_runs(address, folder, tmp_path):
     assert (tmp_path / "report.dcm").read_bytes()[128:132] == b"DICM"
 
 
-def test_the_answer_that_is_shown_is_the_answer(address):
+def test_the_response_shown_is_the_real_one(address):
     text = (ROOT / PAGE).read_text()
     shown = json.loads(re.search(r"```json\n(.*?)```", text, re.DOTALL)[1].replace("{…}", "{}"))
     answer = Client(address).infer("00002_R_CC.dcm").json()
@@ -78,7 +78,7 @@ def test_the_answer_that_is_shown_is_the_answer(address):
         assert said["partner"]["link_score"] == round(box["partner"]["link_score"], 2)
 
 
-def test_variables_that_are_named_are_monai_labels(address):
+def test_the_variables_named_exist_in_monai_label(address):
     names = set(re.findall(r"MONAI_LABEL_[A-Z_]+", (ROOT / PAGE).read_text()))
     code = "from monailabel.config import Settings; print(*Settings.model_fields)"
     known = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, check=True).stdout.split()

@@ -1,11 +1,11 @@
-"""Who may do what, with MONAI Label's authentication on: the real server and a small issuer of tokens."""
+"""Who may do what with authentication on: the real server, its page and a small issuer of tokens."""
 
 import pytest
 from label_client import Client
+from label_page import LabelPage, draw_around_target, missing_programs, open_browser, write_targets
 from label_realm import PASSWORD, new_key, start_realm, token
 from label_server import NO_SCORING, start_server
-
-from clnet.phantom.dataset import PhantomSettings, make_phantom
+from selenium.webdriver.common.keys import Keys
 
 LABEL = {"cc": {"boxes": [[10, 20, 30, 40]], "lesion_ids": ["1"]}, "mlo": {"boxes": [], "lesion_ids": []}}
 
@@ -18,15 +18,17 @@ def key():
 @pytest.fixture(scope="module")
 def address(key, tmp_path_factory):
     folder = tmp_path_factory.mktemp("login")
-    make_phantom(folder / "phantom", PhantomSettings(pairs=2, seed=7))
+    images = folder / "images"
+    images.mkdir()
+    write_targets(images)
     with (
         start_realm(key) as settings,
-        start_server(folder / "phantom" / "images", folder / "app", **settings, **NO_SCORING) as address,
+        start_server(images, folder / "app", **settings, **NO_SCORING) as address,
     ):
         yield address
 
 
-def test_the_page_is_open_and_the_data_are_not(address):
+def test_the_page_needs_no_login_but_the_data_do(address):
     nobody = Client(address)
     page = nobody.ask("GET", "/clnet/")
     assert page.status_code == 200
@@ -37,27 +39,28 @@ def test_the_page_is_open_and_the_data_are_not(address):
     assert nobody.ask("GET", "/datastore/").status_code == 401
 
 
-def test_a_password_gets_a_token_and_a_wrong_one_none(address):
+def test_a_token_is_issued_for_the_right_password_only(address):
     nobody = Client(address)
     form = {"username": "gast", "password": PASSWORD}
     given = nobody.good(nobody.ask("POST", "/auth/token", data=form))["access_token"]
-    assert len(Client(address, given).get("/clnet/pairs")["pairs"]) == 2
+    assert len(Client(address, given).get("/clnet/pairs")["pairs"]) == 1
     wrong = nobody.ask("POST", "/auth/token", data={**form, "password": "wrong"})
     assert wrong.status_code == 401
 
 
-def test_roles_say_who_reads_annotates_and_trains(address, key):
+def test_roles_decide_who_reads_annotates_and_trains(address, key):
     reader, annotator, admin = (Client(address, token(key, name)) for name in ("gast", "anna", "chef"))
     pair = reader.get("/clnet/pairs")["pairs"][0]["pair_id"]
     assert reader.put_label(pair, LABEL).status_code == 403
     assert reader.ask("DELETE", f"/clnet/pairs/{pair}/label").status_code == 403
     assert annotator.good(annotator.put_label(pair, LABEL))["label"] == LABEL
+    assert annotator.good(annotator.ask("DELETE", f"/clnet/pairs/{pair}/label"))["label"] is None
     assert annotator.ask("POST", "/train/clnet", json={}).status_code == 403
     assert admin.ask("GET", "/logs/").status_code == 200
 
 
 @pytest.mark.parametrize("kind", ["expired", "none", "HS256", "another key", "nonsense"])
-def test_a_token_that_is_not_valid_opens_nothing(address, key, kind):
+def test_an_invalid_token_gives_no_access(address, key, kind):
     forged = {
         "expired": lambda: token(key, "chef", seconds=-60),
         "none": lambda: token(key, "chef", "none"),
@@ -66,3 +69,69 @@ def test_a_token_that_is_not_valid_opens_nothing(address, key, kind):
         "nonsense": lambda: "a.b.c",
     }[kind]()
     assert Client(address, forged).ask("GET", "/clnet/pairs").status_code == 401
+
+
+def sign_in(page, name, password):
+    for field, words in (("username", name), ("password", password)):
+        entry = page.one(f"#sign-in input[name={field}]")
+        entry.clear()
+        entry.send_keys(words)
+    page.click("#sign-in .primary")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if missing_programs():
+        pytest.skip("chromium or chromedriver is missing; ./scripts/apt installs them")
+    with open_browser(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture
+def stranger(browser, address):
+    """A page that nobody has signed in to."""
+    page = LabelPage(browser, address)
+    page.load()
+    browser.execute_script("sessionStorage.clear()")
+    page.load()
+    page.wait(lambda: page.one("#sign-in").is_displayed(), "the box to sign in")
+    return page
+
+
+def test_the_page_shows_pairs_after_signing_in(stranger):
+    page = stranger
+    assert page.find("#pairs li") == []
+    sign_in(page, "anna", "wrong")
+    page.wait(lambda: "Check name and password." in page.text("#sign-in-error"), "the refusal")
+    sign_in(page, "anna", PASSWORD)
+    page.settle()
+    draw_around_target(page, "cc")
+    page.save()
+    token = page.browser.execute_script("return sessionStorage.getItem('clnet-token')")
+    (pair,) = Client(page.address, token).get("/clnet/pairs")["pairs"]
+    assert pair["labelled"]
+    page.browser.refresh()
+    page.settle()
+    assert len(page.boxes()) == 1, "who has signed in stays so while the tab is open"
+
+
+def test_the_page_asks_again_after_an_invalid_token(stranger):
+    page = stranger
+    page.click("#sign-in summary")
+    page.one("#sign-in input[name=token]").send_keys("nonsense", Keys.ENTER)
+    page.wait(lambda: page.text("#sign-in-error") == "Could not validate credentials", "the refusal")
+    sign_in(page, "anna", PASSWORD)
+    page.settle()
+    assert len(page.find("#pairs li")) == 1
+
+
+def test_a_user_without_the_annotator_role_is_told_so(stranger):
+    page = stranger
+    sign_in(page, "gast", PASSWORD)
+    page.settle()
+    left, top, *_ = page.pane("cc")
+    page.drag((left + 150, top + 90), (left + 190, top + 130))
+    page.press("s")
+    page.wait(lambda: page.one("#alert").is_displayed(), "the message")
+    assert page.text("#alert-words") == 'Role "monailabel-annotator" is required to perform this action'
+    assert page.one("#save").is_enabled(), "nothing was saved"

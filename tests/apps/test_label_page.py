@@ -1,51 +1,42 @@
-"""The page for pairs, driven in a real browser on the real MONAI Label server."""
-
-import sys
-from pathlib import Path
+"""The annotation page, driven in a real browser on the real MONAI Label server."""
 
 import numpy as np
 import pytest
 from label_client import Client
-from label_page import LabelPage, middle
-from label_realm import PASSWORD, start_realm
-from label_server import start_server
+from label_page import (
+    COLUMNS,
+    ROWS,
+    TARGETS,
+    LabelPage,
+    draw_around_target,
+    middle,
+    missing_programs,
+    open_browser,
+    write_targets,
+)
+from label_server import NO_SCORING, start_server
 from selenium.webdriver.common.actions.mouse_button import MouseButton
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from clnet.phantom.dataset import PhantomSettings, make_phantom
-from clnet.phantom.dicom import ImageIdentity, write_dicom
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
-from browser import missing_programs, open_browser
 
 if missing_programs():
     pytest.skip("chromium or chromedriver is missing; ./scripts/apt installs them", allow_module_level=True)
 
-ROWS, COLUMNS = 2600, 1800
-TARGETS = {"cc": (300, 900, 620, 1400), "mlo": (700, 1500, 1000, 1810)}  # white on black
 SIZE = {"rows": ROWS, "columns": COLUMNS}
 MISSING = "00001_R_MLO.dcm"
-
-
-def targets(images):
-    """A pair of black images with one white rectangle in each: what is drawn around it is known."""
-    for view, (left, top, right, bottom) in TARGETS.items():
-        pixels = np.zeros((ROWS, COLUMNS), np.uint16)
-        pixels[top:bottom, left:right] = 4000
-        identity = ImageIdentity("targets", 77, "L", view)
-        write_dicom(images / f"target_{view}.dcm", pixels, 0.1, 0.0, "A", identity)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """Four phantom breasts, one of them without its MLO view, and the targets."""
     folder = tmp_path_factory.mktemp("label_page")
-    make_phantom(folder / "phantom", PhantomSettings(pairs=4, seed=7))
+    make_phantom(folder / "phantom", PhantomSettings(pairs=4, seed=7), workers=1)
     images = folder / "phantom" / "images"
     (images / MISSING).unlink()
-    targets(images)
-    with start_server(images, folder / "app") as address:
+    write_targets(images)
+    with start_server(images, folder / "app", **NO_SCORING) as address:
         yield address
 
 
@@ -78,22 +69,12 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def page(browser, server, pairs):
-    """A page on a server without labels; what it says on the console is an error of the test."""
+    """A page on a server without labels; errors on its console fail the test."""
     page = LabelPage(browser, server)
     for pair_id in pairs.values():
         page.client.ask("DELETE", f"/clnet/pairs/{pair_id}/label")
     yield page
     assert page.errors() == []
-
-
-def draw_around_target(page, view):
-    """As a person does: from corner to corner of the white rectangle that is seen."""
-    greys, (left, top) = page.greys(view)
-    rows, columns = np.nonzero(greys > 128)
-    page.drag(
-        (left + columns.min(), top + rows.min()),
-        (left + columns.max() + 1, top + rows.max() + 1),
-    )
 
 
 def draw_around_targets(page):
@@ -102,7 +83,7 @@ def draw_around_targets(page):
 
 
 def landed(page, pair_id, view="cc"):
-    """The only box of a view, as the server has it."""
+    """The only box of a view, as saved on the server."""
     (box,) = page.label(pair_id)[view]["boxes"]
     return box
 
@@ -117,7 +98,7 @@ def link_targets(page):
         page.click_at(*middle(place))
 
 
-# What is seen
+# Display
 
 
 def test_a_pair_opens_with_the_models_boxes_and_the_link_between_them(page, linked):
@@ -138,7 +119,7 @@ def test_a_pair_opens_with_the_models_boxes_and_the_link_between_them(page, link
     assert f"link {lesion['link_score']:.2f}" in page.text("#findings")
 
 
-def test_the_picture_is_where_the_boxes_say(page, target):
+def test_the_images_match_the_coordinates_of_the_boxes(page, target):
     page.open(target)
     for view, box in TARGETS.items():
         greys, (left, top) = page.greys(view)
@@ -154,7 +135,7 @@ def test_it_says_that_it_is_not_for_diagnosis_and_what_the_model_was_trained_on(
     assert page.text(".caution") == f"Not for diagnosis. {notice}".strip()
 
 
-def test_a_missing_view_is_said_plainly_and_the_other_one_can_be_labelled(page, pairs):
+def test_a_missing_view_is_reported_and_the_other_one_can_be_labelled(page, pairs):
     pair_id = pairs["00001_R_CC.dcm"]
     page.open(pair_id)
     assert page.text("#view-mlo .instead") == "This pair has no MLO view."
@@ -170,7 +151,7 @@ def test_a_missing_view_is_said_plainly_and_the_other_one_can_be_labelled(page, 
 # Boxes
 
 
-def test_what_is_drawn_around_the_targets_and_linked_is_what_lands(page, target):
+def test_boxes_drawn_around_the_targets_and_their_link_are_saved(page, target):
     page.open(target)
     draw_around_targets(page)
     assert set(page.boxes()) == {("cc", "1"), ("mlo", "2")}
@@ -188,7 +169,7 @@ def test_what_is_drawn_around_the_targets_and_linked_is_what_lands(page, target)
         assert box == [round(edge) for edge in box], "on whole pixels"
 
 
-def test_a_box_drawn_at_a_close_look_is_right_to_the_pixel(page, target):
+def test_a_box_drawn_when_zoomed_in_is_right_to_the_pixel(page, target):
     page.open(target)
     left, top, *_ = page.pane("mlo")
     x, y = middle(page.on_screen("mlo", SIZE, TARGETS["mlo"]))
@@ -214,7 +195,7 @@ def test_a_dragged_box_moves_by_as_many_pixels_as_the_pointer(page, target):
     assert landed(page, target) == pytest.approx(shifted(before, 31 / scale, -47 / scale), abs=0.5)
 
 
-def test_a_handle_moves_the_sides_it_belongs_to(page, target):
+def test_a_handle_moves_its_sides(page, target):
     page.open(target)
     draw_around_target(page, "cc")
     page.save()
@@ -253,7 +234,7 @@ def test_a_click_or_a_drag_of_less_than_two_pixels_draws_nothing(page, target):
     assert not page.one("#undo").is_enabled()
 
 
-def test_with_shift_a_box_is_drawn_upon_a_box(page, target):
+def test_with_shift_a_box_is_drawn_on_top_of_another(page, target):
     page.open(target)
     draw_around_target(page, "cc")
     x, y = map(round, middle(page.boxes()["cc", "1"]))
@@ -261,7 +242,7 @@ def test_with_shift_a_box_is_drawn_upon_a_box(page, target):
     assert set(page.boxes()) == {("cc", "1"), ("cc", "2")}
 
 
-def test_keys_move_and_resize_the_held_box_by_pixels(page, target):
+def test_keys_move_and_resize_the_selected_box_by_pixels(page, target):
     page.open(target)
     draw_around_target(page, "cc")
     page.save()
@@ -273,7 +254,7 @@ def test_keys_move_and_resize_the_held_box_by_pixels(page, target):
     assert landed(page, target) == [left + 2, top + 9, right + 1, bottom + 9]
 
 
-def test_undo_and_redo_go_through_all_that_was_done(page, target):
+def test_undo_and_redo_step_through_all_changes(page, target):
     page.open(target)
     draw_around_targets(page)
     drawn = page.boxes()
@@ -299,7 +280,7 @@ def test_undo_and_redo_go_through_all_that_was_done(page, target):
 # Links and findings
 
 
-def test_a_key_accepts_what_the_model_found_as_it_was_found(page, linked):
+def test_a_key_accepts_a_finding_unchanged(page, linked):
     pair_id, lesion = linked
     page.open(pair_id)
     page.press(lesion["lesion_id"])
@@ -311,7 +292,7 @@ def test_a_key_accepts_what_the_model_found_as_it_was_found(page, linked):
     assert label["cc"]["lesion_ids"] == label["mlo"]["lesion_ids"] == ["1"]
 
 
-def test_a_click_accepts_a_finding_and_undo_gives_it_back(page, linked):
+def test_a_click_accepts_a_finding_and_undo_reverts_it(page, linked):
     pair_id, lesion = linked
     page.open(pair_id)
     tag = f"#overlay [data-kind=accept][data-view=mlo][data-finding='{lesion['lesion_id']}']"
@@ -322,10 +303,10 @@ def test_a_click_accepts_a_finding_and_undo_gives_it_back(page, linked):
     assert len(page.find(tag)) == 1
 
 
-def test_all_findings_that_are_shown_are_accepted_together(page, linked):
+def test_all_shown_findings_are_accepted_together(page, linked):
     pair_id, _ = linked
     page.open(pair_id)
-    least = page.one("#least-score")
+    least = page.one("#min-score")
     page.browser.execute_script(
         "arguments[0].value = 0.1; arguments[0].dispatchEvent(new Event('input'))", least
     )
@@ -342,7 +323,7 @@ def test_all_findings_that_are_shown_are_accepted_together(page, linked):
     assert page.model_boxes() == {}
 
 
-def test_a_finding_whose_box_is_drawn_already_adds_its_other_box_and_the_link(page, linked):
+def test_a_finding_with_one_box_already_drawn_adds_the_other_box_and_the_link(page, linked):
     pair_id, lesion = linked
     page.open(pair_id)
     left, top, right, bottom = page.model_boxes()["cc", lesion["lesion_id"]]
@@ -351,7 +332,7 @@ def test_a_finding_whose_box_is_drawn_already_adds_its_other_box_and_the_link(pa
     assert set(page.boxes()) == {("cc", "1"), ("mlo", "1")}, "no box upon the one that was drawn"
 
 
-def test_a_link_is_undone_by_a_key_and_by_its_button(page, target):
+def test_a_link_is_removed_by_a_key_and_by_its_button(page, target):
     page.open(target)
     draw_around_targets(page)
     link_targets(page)
@@ -365,7 +346,7 @@ def test_a_link_is_undone_by_a_key_and_by_its_button(page, target):
     assert [label[view]["lesion_ids"] for view in ("cc", "mlo")] == [["1"], ["2"]]
 
 
-def test_a_box_that_is_linked_anew_leaves_its_old_partner_alone(page, target):
+def test_a_box_linked_to_another_partner_leaves_the_old_one_unlinked(page, target):
     page.open(target)
     draw_around_targets(page)
     link_targets(page)
@@ -392,7 +373,7 @@ def test_boxes_are_drawn_and_linked_without_a_pointer(page, target):
     assert len(page.links()) == 1
 
 
-def test_escape_gives_up_a_link_half_made(page, target):
+def test_escape_cancels_an_unfinished_link(page, target):
     page.open(target)
     draw_around_targets(page)
     page.press("l", Keys.ESCAPE)
@@ -401,7 +382,7 @@ def test_escape_gives_up_a_link_half_made(page, target):
     assert page.links() == []
 
 
-# Saving and going on
+# Saving, and moving between pairs
 
 
 def test_a_pair_without_a_lesion_is_saved_without_boxes(page, target):
@@ -417,7 +398,7 @@ def test_a_pair_without_a_lesion_is_saved_without_boxes(page, target):
     assert page.label(target) is None
 
 
-def test_a_saved_label_is_there_when_the_pair_is_opened_again(page, target):
+def test_a_saved_label_is_shown_when_the_pair_is_opened_again(page, target):
     page.open(target)
     draw_around_targets(page)
     link_targets(page)
@@ -438,10 +419,10 @@ def test_keys_go_from_pair_to_pair_in_the_order_of_the_list(page, pairs):
     page.press("p")
     assert page.settle().text("#pair-title") == first
     page.press("p")
-    assert page.text("#status") == "This is the first pair of the list."
+    assert page.text("#status") == "This is the first pair in the list."
 
 
-def test_nobody_loses_boxes_by_going_on(page, pairs, target):
+def test_unsaved_boxes_are_not_lost_when_another_pair_is_opened(page, pairs, target):
     other = next(pair_id for pair_id in pairs.values() if pair_id != target)
     go_on = f"#pairs [data-pair='{other}']"
     page.open(target)
@@ -462,7 +443,7 @@ def test_nobody_loses_boxes_by_going_on(page, pairs, target):
     assert len(page.label(target)["cc"]["boxes"]) == 1
 
 
-def test_the_browser_asks_before_it_closes_what_is_not_saved(page, target):
+def test_the_browser_asks_before_closing_a_page_with_unsaved_changes(page, target):
     page.open(target)
     ask_to_leave = """const event = new Event("beforeunload", {cancelable: true});
         window.dispatchEvent(event); return event.defaultPrevented"""
@@ -473,7 +454,7 @@ def test_the_browser_asks_before_it_closes_what_is_not_saved(page, target):
     assert page.browser.execute_script(ask_to_leave) is False
 
 
-def test_the_next_sample_is_the_one_the_server_offers(page, pairs):
+def test_the_next_sample_is_the_one_the_server_suggests(page, pairs):
     labelled = list(pairs.values())[:-1]
     empty = {"boxes": [], "lesion_ids": []}
     for pair_id in labelled:
@@ -502,10 +483,10 @@ def test_pairs_are_found_by_their_files_and_by_whether_they_are_labelled(page, t
     assert len(page.find("#pairs li")) == everything - 1
 
 
-# Pictures
+# Images
 
 
-def test_few_pixels_are_asked_for_at_first_and_all_of_them_at_a_close_look(page, target):
+def test_images_are_loaded_at_low_resolution_first_and_in_full_when_zoomed_in(page, target):
     page.open(target)
     assert page.one("#view-cc").get_attribute("data-rows") == "1024"
     page.press("z")
@@ -537,7 +518,7 @@ def test_window_and_level_change_the_greys_of_both_views_or_of_one(page, linked)
     page.press("c", "i")
 
 
-def test_the_picture_is_moved_by_space_and_by_the_middle_button_and_fits_again(page, target):
+def test_the_image_is_moved_with_space_or_the_middle_button_and_fitted_again(page, target):
     page.open(target)
     draw_around_target(page, "cc")
     at_first = page.boxes()["cc", "1"]
@@ -554,10 +535,10 @@ def test_the_picture_is_moved_by_space_and_by_the_middle_button_and_fits_again(p
     assert len(page.boxes()) == 1, "nothing was drawn on the way"
 
 
-# When things go wrong
+# Errors
 
 
-def test_what_the_server_refuses_is_said_in_its_words_and_as_text(page, target):
+def test_an_error_of_the_server_is_shown_in_its_words_and_as_plain_text(page, target):
     evil = "<img src=x onerror=alert(1)>"
     page.load(evil)
     page.wait(lambda: page.one("#alert").is_displayed(), "the message")
@@ -570,7 +551,7 @@ def test_what_the_server_refuses_is_said_in_its_words_and_as_text(page, target):
     assert not page.one("#alert").is_displayed()
 
 
-def test_a_label_that_cannot_be_sent_stays_and_the_page_says_why(page, target):
+def test_a_label_that_cannot_be_saved_stays_and_the_page_says_why(page, target):
     page.open(target)
     draw_around_target(page, "cc")
     conditions = {"latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
@@ -588,79 +569,7 @@ def test_a_label_that_cannot_be_sent_stays_and_the_page_says_why(page, target):
     assert not page.one("#alert").is_displayed()
 
 
-# Who labels
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory):
-    """The targets on a server that wants to know who asks."""
-    folder = tmp_path_factory.mktemp("guarded")
-    images = folder / "images"
-    images.mkdir()
-    targets(images)
-    with start_realm() as settings, start_server(images, folder / "app", **settings) as address:
-        yield address
-
-
-def sign_in(page, name, password):
-    for field, words in (("username", name), ("password", password)):
-        entry = page.one(f"#sign-in input[name={field}]")
-        entry.clear()
-        entry.send_keys(words)
-    page.click("#sign-in .primary")
-
-
-@pytest.fixture
-def stranger(browser, guarded):
-    """A page that nobody has signed in to."""
-    page = LabelPage(browser, guarded)
-    page.load()
-    browser.execute_script("sessionStorage.clear()")
-    page.load()
-    page.wait(lambda: page.one("#sign-in").is_displayed(), "the box to sign in")
-    return page
-
-
-def test_a_guarded_server_shows_its_pairs_to_those_who_sign_in(stranger):
-    page = stranger
-    assert page.find("#pairs li") == []
-    sign_in(page, "anna", "wrong")
-    page.wait(lambda: "Are name and password right?" in page.text("#sign-in-error"), "the refusal")
-    sign_in(page, "anna", PASSWORD)
-    page.settle()
-    draw_around_target(page, "cc")
-    page.save()
-    token = page.browser.execute_script("return sessionStorage.getItem('clnet-token')")
-    (pair,) = Client(page.address, token).get("/clnet/pairs")["pairs"]
-    assert pair["labelled"]
-    page.browser.refresh()
-    page.settle()
-    assert len(page.boxes()) == 1, "who has signed in stays so while the tab is open"
-
-
-def test_a_token_that_is_not_believed_is_asked_for_again(stranger):
-    page = stranger
-    page.click("#sign-in summary")
-    page.one("#sign-in input[name=token]").send_keys("nonsense", Keys.ENTER)
-    page.wait(lambda: page.text("#sign-in-error") == "Could not validate credentials", "the refusal")
-    sign_in(page, "anna", PASSWORD)
-    page.settle()
-    assert len(page.find("#pairs li")) == 1
-
-
-def test_who_may_look_but_not_label_is_told_so(stranger):
-    page = stranger
-    sign_in(page, "gast", PASSWORD)
-    page.settle()
-    left, top, *_ = page.pane("cc")
-    page.drag((left + 150, top + 90), (left + 190, top + 130))
-    page.press("s")
-    page.wait(lambda: page.one("#alert").is_displayed(), "the message")
-    assert page.text("#alert-words") == 'Role "monailabel-annotator" is required to perform this action'
-    assert page.one("#save").is_enabled(), "nothing was saved"
-
-
-# For everyone
+# Accessibility and layout
 
 
 def test_every_control_has_a_name_and_shows_its_focus(page, linked):
@@ -675,7 +584,7 @@ def test_every_control_has_a_name_and_shows_its_focus(page, linked):
     assert words.startswith("CC: 1 box. MLO: 1 box. 1 link. ")
 
 
-def test_the_help_names_each_key(page, target):
+def test_the_help_lists_every_key(page, target):
     page.open(target)
     page.press("?")
     words = page.text("#help-keys")
@@ -686,7 +595,7 @@ def test_the_help_names_each_key(page, target):
     assert not page.one("#help").is_displayed()
 
 
-def test_letters_typed_into_the_search_are_no_commands(page, target):
+def test_letters_typed_into_the_search_are_not_commands(page, target):
     page.open(target)
     draw_around_target(page, "cc")
     page.press("/")
@@ -697,7 +606,7 @@ def test_letters_typed_into_the_search_are_no_commands(page, target):
 
 
 @pytest.mark.parametrize("size", [(1280, 800), (1920, 1080)])
-def test_nothing_runs_out_of_the_window(browser, server, linked, size):
+def test_everything_fits_into_the_window(browser, server, linked, size):
     page = LabelPage(browser, server, size).open(linked[0])
     right, bottom = size
     for selector in (".top", ".toolbar", ".side", "#stage", ".panel", "footer"):

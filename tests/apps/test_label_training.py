@@ -17,7 +17,7 @@ from clnet.phantom.dataset import PhantomSettings, make_phantom
 def folder(tmp_path_factory):
     """A phantom, and a bundle whose model ranks its detections the wrong way round."""
     folder = tmp_path_factory.mktemp("training")
-    make_phantom(folder / "phantom", PhantomSettings(pairs=20, seed=3))
+    make_phantom(folder / "phantom", PhantomSettings(pairs=20, seed=3), workers=1)
     shutil.copytree(ROOT / "bundle", folder / "bundle")
     spoil(folder / "bundle" / "models" / "model.pt")
     return folder
@@ -30,18 +30,18 @@ def client(folder):
         yield Client(address)
 
 
-def test_without_labels_of_two_patients_the_lack_is_told(client):
+def test_labels_of_fewer_than_two_patients_are_reported_as_too_few(client):
     train(client)
     task = finished(client)
     assert task["status"] == "ERROR"
-    assert "training needs those of at least two" in task["details"][-1]
+    assert "training needs at least two" in task["details"][-1]
 
 
-def test_params_that_are_no_numbers_never_reach_the_bundle(client):
+def test_params_that_are_not_numbers_never_reach_the_bundle(client):
     train(client, max_epochs="$__import__('os').system('true')")
     task = finished(client)
     assert task["status"] == "ERROR"
-    assert "a number such as 10 is expected" in task["details"][-1]
+    assert "expected a number such as 10" in task["details"][-1]
 
 
 def test_a_better_model_becomes_the_current_one(client, folder):
@@ -71,7 +71,7 @@ def test_a_better_model_becomes_the_current_one(client, folder):
     ).read_bytes()
 
 
-def test_the_datalist_holds_the_labels_with_the_breasts_of_a_patient_together(client, folder):
+def test_the_datalist_has_the_labels_and_keeps_the_breasts_of_a_patient_together(client, folder):
     datalist = read_datalist(folder / "app" / "labelled")  # which refuses a patient in two sections
     labels = labels_of(folder / "phantom" / "datalist.json")
     pairs = [pair for section in ("training", "validation") for pair in datalist[section]]
@@ -95,7 +95,7 @@ def test_the_runs_are_in_mlflow(folder):
     assert len(runs) == 3
 
 
-def test_a_model_that_is_not_better_is_left_and_sections_stay(client, folder):
+def test_a_model_that_is_not_better_is_dropped_and_sections_stay(client, folder):
     sections = folder / "app" / "model" / "sections.json"
     weights = folder / "app" / "model" / "clnet" / "models" / "model.pt"
     before, kept = json.loads(sections.read_text()), weights.read_bytes()

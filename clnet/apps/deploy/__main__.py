@@ -16,7 +16,7 @@ def main() -> int:
         sys.stderr.write(f"clnet deploy: {error}\n")
         return 2
     if app.writer is None or app.writer.summary is None:
-        sys.stderr.write("clnet deploy: stopped before the end; the lines above say why\n")
+        sys.stderr.write("clnet deploy: did not finish; the lines above say why\n")
         return 2
     sys.stdout.write(describe(app.writer.summary, app.writer.output_path) + "\n")
     return app.writer.summary.exit_status

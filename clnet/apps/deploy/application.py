@@ -15,8 +15,8 @@ CONFIG = Path(__file__).parent / "app.yaml"
 class ClnetApp(Application):
     """From DICOM files to structured reports.
 
-    Input, output and model come from the command line (``-i``, ``-o``, ``-m``) or from the variables that a
-    container sets; settings from section ``clnet`` of the file that HOLOSCAN_CONFIG_PATH names.
+    Input, output and model come from the command line (``-i``, ``-o``, ``-m``) or from the environment
+    variables of a container; settings from section ``clnet`` of the file at HOLOSCAN_CONFIG_PATH.
     """
 
     def __init__(self) -> None:
@@ -25,12 +25,12 @@ class ClnetApp(Application):
         self.name = "clnet"
         config = Path(os.environ.get("HOLOSCAN_CONFIG_PATH") or CONFIG)
         if not config.is_file():
-            raise PredictError(f"{config}: no such configuration file; HOLOSCAN_CONFIG_PATH names it")
+            raise PredictError(f"{config}: no such configuration file; check HOLOSCAN_CONFIG_PATH")
         self.config(str(config))
 
     def compose(self) -> None:
         """Open the bundle and connect the operators."""
-        # Messages below warnings name files and studies.
+        # Log messages below warnings contain file names and studies.
         paths = Application.init_app_context([self.argv[0], "--log-level", "WARN", *self.argv[1:]])
         input_path, output_path = Path(paths.input_path), Path(paths.output_path)
         refuse_output_in_input(input_path, output_path)
@@ -44,16 +44,16 @@ class ClnetApp(Application):
         self.add_flow(find, self.writer, {("findings", "findings")})
 
     def settings(self) -> PredictSettings:
-        """Those of the configuration file."""
-        words = self.kwargs("clnet")
+        """The settings of the configuration file."""
+        section = self.kwargs("clnet")
         try:
-            return PredictSettings(**words)
+            return PredictSettings(**section)
         except TypeError as error:
-            raise PredictError(f"section clnet of the configuration file holds {words}: {error}") from error
+            raise PredictError(f"section clnet of the configuration file is {section}: {error}") from error
 
 
 def bundle_in(path: Path) -> Path:
-    """The bundle at a path, or the one in the only subfolder that is one, as a container holds it."""
+    """The bundle at a path, or in the only subfolder that is one, as in a container."""
     if (path / METADATA).is_file():
         return path
     bundles = [file.parent.parent for file in path.glob(f"*/{METADATA}")]

@@ -1,90 +1,59 @@
-"""The three operators of the app; all that they do is done by the parts that `clnet predict` is made of."""
+"""The three operators of the app; each calls the parts that `clnet predict` is made of.
 
-from dataclasses import dataclass
+Each message carries the task beside its batch, so that the last operator knows what there is to analyse.
+"""
+
 from pathlib import Path
 from typing import Any
 
 from monai.deploy.core import ExecutionContext, Fragment, InputContext, Operator, OperatorSpec, OutputContext
 
 from clnet.data.study import LeftOut
-from clnet.findings.types import PairFindings
 from clnet.predict.breasts import BreastImages, Task, find_breasts
 from clnet.predict.folder_run import Analysis, PredictSettings
-from clnet.predict.loading import BreastDataset, LoadedBreast
 from clnet.predict.model import BundleModel
 from clnet.predict.summary import Summary
-
-
-@dataclass(frozen=True)
-class ChosenBreasts:
-    """From `SelectPairs` to `FindLesions`.
-
-    Attributes:
-        task: all that there is to analyse.
-        breasts: the next of them.
-        are_last: whether no more come.
-    """
-
-    task: Task
-    breasts: list[BreastImages]
-    are_last: bool
-
-
-@dataclass(frozen=True)
-class AnalysedBreasts:
-    """From `FindLesions` to `WriteReports`.
-
-    Attributes:
-        chosen: which they are.
-        found: each breast as it was read, with its findings; None if it could not be read.
-    """
-
-    chosen: ChosenBreasts
-    found: list[tuple[LoadedBreast, PairFindings | None]]
 
 
 class SelectPairs(Operator):
     """Chooses the CC and MLO image of each breast, by SOP instance.
 
-    The series selector of the SDK chooses series. In mammography that is too coarse: each view may be a
-    series of its own, or one series holds all views of both breasts, beside magnifications and retakes.
+    The SDK's own selector chooses series. In mammography that is too coarse: each view may be a series of its
+    own, or one series may hold all views of both breasts, together with magnifications and retakes.
 
     Args:
         fragment: the application.
         input_path: the DICOM files.
-        settings: how many breasts to send at a time, and whether to take Secondary Capture images.
+        settings: its batch_size and secondary_capture.
         name: of the operator.
     """
 
     def __init__(self, fragment: Fragment, input_path: Path, settings: PredictSettings, name: str) -> None:
         self.input_path = input_path
         self.settings = settings
-        self.batches: list[ChosenBreasts] = []
+        self.batches: list[tuple[Task, list[BreastImages]]] = []
         super().__init__(fragment, name=name)
 
     def setup(self, spec: OperatorSpec) -> None:
-        """Out go `ChosenBreasts`."""
+        """Output: (task, breasts)."""
         spec.output("breasts")
 
     def start(self) -> None:
-        """Look at the headers. An input without breasts gives one empty batch."""
+        """Read the headers. An input without breasts gives one empty batch."""
         task = find_breasts(self.input_path, self.settings.secondary_capture)
         size = self.settings.batch_size
         starts = range(0, max(len(task.breasts), 1), size)
-        self.batches = [
-            ChosenBreasts(task, list(task.breasts[start : start + size]), start == starts[-1])
-            for start in starts
-        ]
+        self.batches = [(task, list(task.breasts[start : start + size])) for start in starts]
 
     def compute(self, op_input: InputContext, op_output: OutputContext, context: ExecutionContext) -> None:
-        """Send the next breasts."""
+        """Send the next batch."""
         op_output.emit(self.batches.pop(0), "breasts")
         if not self.batches:
             self.stop_execution()
 
 
 class FindLesions(Operator):
-    """Reads and preprocesses breasts as the bundle says, and runs its network on them.
+    """Reads and preprocesses breasts as the bundle's configs say, and runs its network on them.
 
     Args:
         fragment: the application.
@@ -97,20 +66,19 @@ class FindLesions(Operator):
         super().__init__(fragment, name=name)
 
     def setup(self, spec: OperatorSpec) -> None:
-        """In come `ChosenBreasts`, out go `AnalysedBreasts`."""
+        """Input: (task, breasts). Output: (task, loaded breasts with their findings)."""
         spec.input("breasts")
         spec.output("findings")
 
     def compute(self, op_input: InputContext, op_output: OutputContext, context: ExecutionContext) -> None:
-        """Analyse some breasts."""
-        chosen: ChosenBreasts = op_input.receive("breasts")
-        dataset = BreastDataset(chosen.breasts, self.model.loader)
-        loaded = [dataset[index] for index in range(len(dataset))]
-        op_output.emit(AnalysedBreasts(chosen, self.model.find_in_breasts(loaded)), "findings")
+        """Analyse a batch."""
+        task, breasts = op_input.receive("breasts")
+        batches = self.model.analyse(breasts, batch_size=max(len(breasts), 1), workers=0)
+        op_output.emit((task, [item for batch in batches for item in batch]), "findings")
 
 
 class WriteReports(Operator):
-    """Writes both structured reports and a picture of each breast, and after the last one what is common.
+    """Writes both structured reports and a picture of each breast, and after the last one the common files.
 
     Args:
         fragment: the application.
@@ -120,7 +88,7 @@ class WriteReports(Operator):
         name: of the operator.
 
     Attributes:
-        summary: what was done; None before the end.
+        summary: the outcome; None before the end.
     """
 
     def __init__(
@@ -130,21 +98,22 @@ class WriteReports(Operator):
         self.output_path = output_path
         self.settings = settings
         self.analysis: Analysis | None = None
+        self.received = 0
         self.refused: list[LeftOut] = []
         self.summary: Summary | None = None
         super().__init__(fragment, name=name)
 
     def setup(self, spec: OperatorSpec) -> None:
-        """In come `AnalysedBreasts`."""
+        """Input: (task, loaded breasts with their findings)."""
         spec.input("findings")
 
     def compute(self, op_input: InputContext, op_output: Any, context: ExecutionContext) -> None:
-        """Write the results of some breasts."""
-        analysed: AnalysedBreasts = op_input.receive("findings")
-        task = analysed.chosen.task
+        """Write the results of a batch."""
+        task, found = op_input.receive("findings")
         if self.analysis is None:
             self.analysis = Analysis(self.model, task, self.output_path, self.settings)
-        for loaded, findings in analysed.found:
+        for loaded, findings in found:
             self.refused += self.analysis.write_or_refuse(loaded, findings)
-        if analysed.chosen.are_last:
+        self.received += len(found)
+        if self.received == len(task.breasts):
             self.summary = self.analysis.finish(self.refused, done_before=0)

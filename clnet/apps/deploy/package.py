@@ -1,16 +1,16 @@
-"""Everything that an image of the app is built from: ``python -m clnet.apps.deploy.package FOLDER``.
+"""Prepare the container image of the app: ``python -m clnet.apps.deploy.package FOLDER``.
 
-The folder gets
+The folder receives
 
 ==============  ===========================================================================
 app/            the app's `__main__.py` and requirements.txt, and the clnet package
 models/clnet/   the bundle
 app.yaml        the configuration
-artifacts.json  the base image, so that the packager needs no download to start
-context/        what `holoscan package` would hand to Docker: Dockerfile, map/app.json, map/pkg.json, …
+artifacts.json  the base image, so that the packager starts without a download
+context/        what `holoscan package` passes to Docker: Dockerfile, map/app.json, map/pkg.json, …
 ==============  ===========================================================================
 
-Then `holoscan package` builds the image, where there is a Docker engine.
+Then `holoscan package` builds the image, if there is a Docker engine.
 """
 
 import os
@@ -30,7 +30,8 @@ from holoscan_cli.packager.parameters import PlatformBuildResults, PlatformParam
 
 import clnet
 from clnet.errors import ClnetError
-from clnet.predict.bundle import bundle_folder, load
+from clnet.files import write_text
+from clnet.predict.bundle import NOT_COPIED, bundle_folder, load
 
 HERE = Path(__file__).parent
 CONFIG, ARTIFACTS = "app.yaml", "artifacts.json"
@@ -40,7 +41,7 @@ BUILD = f"docker buildx build --load {USER} --tag {TAG} ."
 
 
 class ContextBuilder(PythonAppBuilder):
-    """The packager's builder, but for the last step: it needs no Docker."""
+    """The packager's builder without its last step, the only one that needs Docker."""
 
     def _build_internal(
         self, dockerfile: str, platform_parameters: PlatformParameters
@@ -49,17 +50,15 @@ class ContextBuilder(PythonAppBuilder):
 
 
 def prepare(folder: Path, config: Path = HERE / CONFIG, bundle: Path | None = None) -> list[str]:
-    """Fill the folder; the arguments that `holoscan` builds the image with."""
+    """Fill the folder; returns the arguments with which `holoscan` builds the image."""
     bundle = bundle or bundle_folder()
-    load(bundle)  # raises an error that says what is missing
+    load(bundle)  # raises an error if something is missing
     shutil.rmtree(folder, ignore_errors=True)
-    ignore = shutil.ignore_patterns("__pycache__", "*.ts", "*.onnx")
     app = folder / "app"
-    shutil.copytree(Path(clnet.__file__).parent, app / "clnet", ignore=ignore)
-    installed = app / f"clnet-{clnet.__version__}.dist-info"  # where the package reads its version
-    installed.mkdir()
-    (installed / "METADATA").write_text(str(metadata("clnet")), encoding="utf-8")
-    shutil.copytree(bundle, folder / "models" / "clnet", ignore=ignore)
+    shutil.copytree(Path(clnet.__file__).parent, app / "clnet", ignore=NOT_COPIED)
+    # The package reads its version from here.
+    write_text(app / f"clnet-{clnet.__version__}.dist-info" / "METADATA", str(metadata("clnet")))
+    shutil.copytree(bundle, folder / "models" / "clnet", ignore=NOT_COPIED)
     for source, target in (
         (HERE / "__main__.py", app),
         (HERE / "requirements.txt", app),
@@ -67,55 +66,55 @@ def prepare(folder: Path, config: Path = HERE / CONFIG, bundle: Path | None = No
         (config, folder / CONFIG),
     ):
         shutil.copy(source, target)
-    words = ["package", "--sdk", "monai-deploy", "--platform", "x86_64", "--tag", TAG]
-    words += ["--config", str(folder / CONFIG), "--source", str(folder / ARTIFACTS)]
-    words += ["--models", str(folder / "models"), str(app)]
-    write_context(words, folder / "context")
-    return words
+    arguments = ["package", "--sdk", "monai-deploy", "--platform", "x86_64", "--tag", TAG]
+    arguments += ["--config", str(folder / CONFIG), "--source", str(folder / ARTIFACTS)]
+    arguments += ["--models", str(folder / "models"), str(app)]
+    write_context(arguments, folder / "context")
+    return arguments
 
 
-def write_context(words: list[str], context: Path) -> None:
-    """What the packager makes of these arguments and usually deletes."""
+def write_context(arguments: list[str], context: Path) -> None:
+    """Write what the packager passes to Docker and deletes afterwards."""
     context.mkdir()
-    arguments = PackagingArguments(parse_args(["holoscan", *words]), str(context))
-    _create_app_manifest(arguments.application_manifest, str(context))
-    _create_package_manifest(arguments.package_manifest, str(context))
-    builder = ContextBuilder(arguments.build_parameters, str(context))
-    for platform in arguments.platforms:
+    parsed = PackagingArguments(parse_args(["holoscan", *arguments]), str(context))
+    _create_app_manifest(parsed.application_manifest, str(context))
+    _create_package_manifest(parsed.package_manifest, str(context))
+    builder = ContextBuilder(parsed.build_parameters, str(context))
+    for platform in parsed.platforms:
         builder.build(platform)
 
 
-def what_docker_lacks() -> str | None:
-    """Why no image can be built here; None if it can."""
+def missing_for_docker() -> str | None:
+    """What is missing to build an image here; None if nothing is."""
     if shutil.which("docker") is None:
         return "the command docker; install Docker Engine"
-    for words, lack in (
+    for command, missing in (
         (["docker", "info"], "a Docker engine that this user can reach; start it, or join the group docker"),
         (["docker", "buildx", "version"], "Docker's plugin buildx; install docker-buildx-plugin"),
     ):
-        if subprocess.run(words, capture_output=True, check=False).returncode:  # noqa: S603
-            return lack
+        if subprocess.run(command, capture_output=True, check=False).returncode:  # noqa: S603
+            return missing
     return None
 
 
 def main(folder: Path) -> int:
-    """Prepare, and build where that is possible."""
+    """Prepare the image, and build it if possible."""
     config = Path(os.environ.get("HOLOSCAN_CONFIG_PATH") or HERE / CONFIG)
     bundle = Path(os.environ.get("HOLOSCAN_MODEL_PATH") or bundle_folder())
     try:
-        words = prepare(folder.absolute(), config, bundle)
+        arguments = prepare(folder.absolute(), config, bundle)
     except ClnetError as error:
         sys.stderr.write(f"clnet deploy: {error}\n")
         return 2
     sys.stdout.write(f"prepared  {folder}\n")
-    lack = what_docker_lacks()
-    if lack is None:
-        holoscan(["holoscan", *words])
+    missing = missing_for_docker()
+    if missing is None:
+        holoscan(["holoscan", *arguments])
         return 0
-    command = shlex.join([str(Path(sys.executable).parent / "holoscan"), *words])
+    command = shlex.join([str(Path(sys.executable).parent / "holoscan"), *arguments])
     sys.stdout.write(
-        f"No image was built. Missing: {lack}.\nThen run this command again, or\n\n  {command}\n\n"
-        f"or, on a machine with Docker alone, copy {folder / 'context'} there and, in it,\n\n  {BUILD}\n"
+        f"No image was built. Missing: {missing}.\nThen run this command again, or\n\n  {command}\n\n"
+        f"or, on a machine that only has Docker, copy {folder / 'context'} there and run in it\n\n  {BUILD}\n"
     )
     return 0
 

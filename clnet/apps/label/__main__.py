@@ -6,39 +6,38 @@ import os
 import sys
 from pathlib import Path
 
-# MONAI Label reads its settings when it is imported, so that nothing that imports it is imported up here.
-ENDINGS = ["*.dcm", "*.DCM", "*.dicom", "*.png", "*.PNG"]
-MAIN = "from clnet.apps.label.app import ClnetLabelApp  # noqa: F401\n"
+from clnet.files import write_text
+
+# MONAI Label reads its settings when it is imported, so it must not be imported up here.
+PATTERNS = ["*.dcm", "*.DCM", "*.dicom", "*.png", "*.PNG"]
+APP_MODULE = "from clnet.apps.label.app import ClnetLabelApp  # noqa: F401\n"
 
 
 def main() -> None:
-    """Tell MONAI Label about mammograms, and start it; words that are not known here are for MONAI Label."""
+    """Configure MONAI Label for mammograms and start it; unknown options are passed on to it."""
     parser = argparse.ArgumentParser("clnet.apps.label", description=__doc__)
     parser.add_argument("studies", help="a folder of DICOM or PNG files, or the address of a DICOMweb server")
-    parser.add_argument(
-        "--app", type=Path, default=Path("output/label/app"), help="for models, runs and logs"
-    )
+    parser.add_argument("--app", type=Path, default=Path("output/label/app"), help="models, runs and logs")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
-    parser.add_argument("--verbose", default="WARNING", help="INFO logs every request, with names of images")
+    parser.add_argument("--verbose", default="WARNING", help="INFO logs every request with its image names")
     options, more = parser.parse_known_args()
     is_folder = not options.studies.startswith(("http://", "https://"))
     if is_folder and not Path(options.studies).is_dir():
-        parser.error(f"{options.studies}: there is no such folder")
+        parser.error(f"{options.studies}: no such folder")
     address = f"http://{options.host}:{options.port}"
     defaults = {
-        "MONAI_LABEL_DATASTORE_FILE_EXT": ENDINGS,
+        "MONAI_LABEL_DATASTORE_FILE_EXT": PATTERNS,
         "MONAI_LABEL_DICOMWEB_SEARCH_FILTER": {"Modality": "MG"},
-        "MONAI_LABEL_SESSIONS": False,  # uploads that are unpacked as they come; nothing here needs them
+        "MONAI_LABEL_SESSIONS": False,  # they unpack uploaded archives, and nothing here needs them
     }
     for name, value in defaults.items():
         os.environ.setdefault(name, json.dumps(value))
-    options.app.mkdir(parents=True, exist_ok=True)
-    (options.app / "main.py").write_text(MAIN, encoding="utf-8")
+    write_text(options.app / "main.py", APP_MODULE)
     sys.argv = ["monailabel", "start_server", "--app", str(options.app), "--studies", options.studies]
     sys.argv += ["--host", options.host, "--port", str(options.port), "--verbose", options.verbose]
     sys.argv += ["--uvicorn_app", "clnet.apps.label.server:app", *more]
-    sys.stdout.write(f"The page for pairs: {address}/clnet/\n")
+    sys.stdout.write(f"Annotation page: {address}/clnet/\n")
     sys.stdout.flush()
     from monailabel.main import Main
 

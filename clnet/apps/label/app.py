@@ -1,8 +1,7 @@
 """The app as MONAI Label loads it."""
 
 import sys
-import threading
-import time
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,13 @@ from monailabel.interfaces.tasks.strategy import Strategy
 from monailabel.interfaces.tasks.train import TrainTask
 from monailabel.utils.async_tasks.utils import processes
 
-from clnet.apps.label.active import DISAGREEMENT, OfferDisagreement, ScoreDisagreement
+from clnet.apps.label.catalog import PairCatalog
+from clnet.apps.label.current_model import CurrentModel
 from clnet.apps.label.datastore import StudyFolder
 from clnet.apps.label.dicomweb import StudyServer
+from clnet.apps.label.disagreement import DISAGREEMENT, ScoreDisagreement, SuggestDisagreement
 from clnet.apps.label.infer import InferAll, InferPair
-from clnet.apps.label.labels import label_of
-from clnet.apps.label.model import CurrentModel
-from clnet.apps.label.pairs import ImagePair, ImagePairs, find_image_pairs
-from clnet.apps.label.refusals import NotThereError, RequestError
+from clnet.apps.label.request_errors import NotFoundError, RequestError
 from clnet.apps.label.train import TrainPair
 from clnet.errors import ClnetError
 from clnet.predict.breasts import digest
@@ -32,22 +30,20 @@ MODEL = "clnet"
 
 
 class ClnetLabelApp(MONAILabelApp):
-    """CL-Net at the side of who annotates pairs.
+    """CL-Net as an assistant for annotating pairs.
 
     Args:
-        app_dir: where MONAI Label keeps what belongs to the app: models, runs, logs.
+        app_dir: where MONAI Label stores models, runs and logs of the app.
         studies: a folder, or the address of a DICOMweb server.
-        conf: settings of the command line: bundle, secondary_capture, origins (of pages on other sites that
-            may ask, with commas).
+        conf: `--conf` settings of the command line: bundle, secondary_capture, origins (other web origins
+            whose pages may send requests, separated by commas).
     """
 
     def __init__(self, app_dir: str, studies: str, conf: dict[str, str]) -> None:
         bundle = conf.get("bundle")
         self.model = CurrentModel(Path(app_dir) / "model" / MODEL, Path(bundle) if bundle else None)
         self.secondary_capture = conf.get("secondary_capture", "false").lower() == "true"
-        self.origins = [word.strip() for word in conf.get("origins", "").split(",")]
-        self._looked: tuple[float, ImagePairs] | None = None
-        self._looking = threading.Lock()
+        self.origins = [origin.strip() for origin in conf.get("origins", "").split(",")]
         super().__init__(
             app_dir,
             studies,
@@ -56,6 +52,11 @@ class ClnetLabelApp(MONAILabelApp):
             description="CL-Net: masses in both views of a breast, and which are the same",
             labels=["mass"],
         )
+
+    @cached_property
+    def catalog(self) -> PairCatalog:
+        """The pairs of the datastore."""
+        return PairCatalog(self.datastore(), self.secondary_capture)
 
     def init_datastore(self) -> StudyFolder:
         """The studies."""
@@ -74,79 +75,56 @@ class ClnetLabelApp(MONAILabelApp):
         return StudyServer(client, Path(cache) / digest(address), settings.MONAI_LABEL_DICOMWEB_SEARCH_FILTER)
 
     def init_infers(self) -> dict[str, InferTask]:
-        """One model."""
-        return {MODEL: InferPair(self)}
+        """The one model."""
+        return {MODEL: InferPair(self.catalog, self.model)}
 
     def init_batch_infer(self) -> InferAll:
         """The same model on many images."""
         return InferAll()
 
     def init_trainers(self) -> dict[str, TrainTask]:
-        """One training."""
-        return {MODEL: TrainPair(self)}
+        """The one training."""
+        return {MODEL: TrainPair(self.catalog, self.model, Path(self.app_dir))}
 
     def init_strategies(self) -> dict[str, Strategy]:
-        """MONAI Label's own, and ours."""
-        return {**super().init_strategies(), DISAGREEMENT: OfferDisagreement(self)}
+        """MONAI Label's strategies and ours."""
+        return {**super().init_strategies(), DISAGREEMENT: SuggestDisagreement(self.catalog)}
 
     def init_scoring_methods(self) -> dict[str, ScoringMethod]:
-        """What our strategy needs."""
-        return {DISAGREEMENT: ScoreDisagreement(self)}
-
-    def pairs(self, fresh: bool = False) -> ImagePairs:
-        """The pairs of the datastore.
-
-        Args:
-            fresh: look again, even if that was done a moment ago.
-        """
-        datastore = self.datastore()
-        with self._looking:
-            now = time.monotonic()
-            if fresh or self._looked is None or now - self._looked[0] > datastore.look_again_after:
-                self._looked = now, find_image_pairs(datastore, self.secondary_capture)
-            return self._looked[1]
-
-    def fetched(self, pair: ImagePair) -> ImagePair:
-        """A pair whose files are here."""
-        for image in pair.images.values():
-            self.datastore().file_of(image)
-        return pair
-
-    def unlabelled(self) -> list[ImagePair]:
-        """The pairs without a label."""
-        return [pair for pair in self.pairs() if label_of(self.datastore(), pair) is None]
+        """The scores that our strategy needs."""
+        return {DISAGREEMENT: ScoreDisagreement(self.catalog, self.model)}
 
     def infer(self, request: dict[str, Any], datastore: StudyFolder | None = None) -> dict[str, Any]:
         """Run a model on an image of the datastore.
 
-        MONAI Label itself would take any path of the server's file system for an image, and paths of uploads.
+        MONAI Label itself would accept any path on the server's file system as an image, and uploads.
         """
         task = self._infers.get(request.get("model"))
         if task is None:
-            raise NotThereError(
+            raise NotFoundError(
                 f"there is no model {request.get('model')!r}; expected {', '.join(self._infers)}"
             )
         file, params = task(request)
         return {"label": file, "tag": "original", "file": file, "params": params}
 
     def train(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Train, in the process that MONAI Label makes for it; an error is its last line."""
+        """Train in the process that MONAI Label starts for it; an error becomes the last line of its log."""
         if self._server_mode:
-            raise RequestError("training runs in the background alone; leave run_sync out")
+            raise RequestError("training only runs in the background; leave out run_sync")
         try:
             return super().train(request)
         except ClnetError as error:
             sys.exit(f"training: {error}")
 
     def infer_wsi(self, request: dict[str, Any], datastore: StudyFolder | None = None) -> dict[str, Any]:
-        """Refused: a mammogram is no slide."""
+        """Refused: a mammogram is not a whole-slide image."""
         raise RequestError(
             "this app has no model for whole-slide images; POST /infer/clnet?image=… runs a pair"
         )
 
     def async_scoring(self, method: str | None, params: dict[str, Any] | None = None) -> Any:
-        """Score, unless that is under way or done: MONAI Label asks for it at every turn."""
+        """Score, unless scoring is running or done: MONAI Label requests it after every change."""
         scoring: ScoreDisagreement = self._scoring_methods[DISAGREEMENT]
-        if processes("scoring") or not scoring.waiting():
+        if processes("scoring") or not scoring.pending():
             return {}
         return super().async_scoring(method, params)

@@ -1,7 +1,7 @@
-"""What MONAI Label 0.8.5 misses in the versions that clnet needs; imported before MONAI Label is.
+"""What MONAI Label 0.8.5 needs to run with our versions of its dependencies; imported before MONAI Label.
 
-- pydicom-seg, which MONAI Label imports, takes a UID from a private module that pydicom 3 no longer has.
-- MONAI Label checks tokens without naming an algorithm, which PyJWT 2 refuses: with it, nobody could log in.
+- pydicom-seg, which MONAI Label imports, takes a UID from a private module that pydicom 3 has removed.
+- MONAI Label checks tokens without naming an algorithm, which PyJWT 2 refuses: nobody could log in.
 """
 
 import functools
@@ -14,5 +14,5 @@ ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES
 
 sys.modules.setdefault("pydicom._storage_sopclass_uids", pydicom.uid)
 
-# Signatures by a public key alone: with an algorithm that shares a secret, the public key would be one.
+# Public-key signatures only: with a shared-secret algorithm, the public key would serve as the secret.
 jwt.decode = functools.partial(jwt.decode, algorithms=ALGORITHMS)

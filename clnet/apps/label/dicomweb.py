@@ -1,9 +1,9 @@
 """A DICOMweb server as MONAI Label's datastore, image by image.
 
-MONAI Label names an image of a DICOMweb server by its series and takes the series as a volume. A series of
-mammograms may hold one view or all of both breasts, so that an image is named here by its SOPInstanceUID; a
-SeriesInstanceUID will do where the series has but one CC or MLO. Pairs are found by the server's metadata
-alone, and an image is fetched when it is needed. Labels stay in the folder of what was fetched.
+MONAI Label identifies an image of a DICOMweb server by its series and treats the series as a volume. A
+series of mammograms may hold one view or all views of both breasts, so here the id of an image is its
+SOPInstanceUID; a SeriesInstanceUID is accepted if the series has only one CC or MLO image. Pairs are found
+from the server's metadata, and an image is fetched on first use. Labels are stored beside the fetched images.
 """
 
 import re
@@ -16,8 +16,8 @@ from typing import Any
 from dicomweb_client.api import DICOMwebClient
 from pydicom.dataset import Dataset
 
-from clnet.apps.label.datastore import StudyFolder
-from clnet.apps.label.refusals import NotThereError, RequestError
+from clnet.apps.label.datastore import Headers, StudyFolder, split_headers
+from clnet.apps.label.request_errors import NotFoundError, RequestError
 from clnet.data.header import ImageHeader, header_of_tags
 from clnet.data.image_errors import ImageError, refusing_damage
 from clnet.data.study import LeftOut, why_not_standard
@@ -29,7 +29,7 @@ FILE = ".dcm"
 
 @dataclass(frozen=True)
 class Instance:
-    """An image of the server: where it is there, and what its tags say."""
+    """An image of the server: its study, its series and its header."""
 
     study_uid: str
     series_uid: str
@@ -41,11 +41,11 @@ class StudyServer(StudyFolder):
 
     Args:
         client: of the server.
-        folder: for the images that were fetched, and the labels.
-        search_filter: of the series, such as ``{"Modality": "MG"}``.
+        folder: for fetched images and for labels.
+        search_filter: which series to list, such as ``{"Modality": "MG"}``.
     """
 
-    look_again_after = 30.0
+    refresh_seconds = 30.0
 
     def __init__(self, client: DICOMwebClient, folder: Path, search_filter: Mapping[str, Any]) -> None:
         self.client = client
@@ -65,7 +65,7 @@ class StudyServer(StudyFolder):
         return {uid: instance for _, found in self._series.values() for uid, instance in found.items()}
 
     def known(self, image_id: Any) -> str:
-        """The SOPInstanceUID that is meant."""
+        """The SOPInstanceUID of an image, named by it or by its series."""
         if image_id in self._series:
             views = [
                 uid
@@ -75,16 +75,16 @@ class StudyServer(StudyFolder):
             ]
             if len(views) != 1:
                 raise RequestError(
-                    f"series {image_id} holds {len(views)} CC and MLO images; an image is named by its "
-                    f"SOPInstanceUID, here: {', '.join(views) or 'none'}"
+                    f"series {image_id} holds {len(views)} CC and MLO images; name an image by its "
+                    f"SOPInstanceUID, one of: {', '.join(views) or 'none'}"
                 )
             image_id = views[0]
         if image_id not in self.instances:  # a label may outlive its image
-            raise NotThereError(f"there is no image {str(image_id)[:80]!r} on the DICOMweb server")
+            raise NotFoundError(f"there is no image {str(image_id)[:80]!r} on the DICOMweb server")
         return super().known(image_id)
 
     def file_of(self, image_id: str) -> Path:
-        """Where an image is, fetched if it was not."""
+        """The file of an image, fetched on first use."""
         image_id = self.known(image_id)
         file = self.folder / f"{image_id}{FILE}"
         with self._fetching:
@@ -100,17 +100,17 @@ class StudyServer(StudyFolder):
                     dataset.save_as(unfinished, enforce_file_format=True)
         return file
 
-    def look(self) -> tuple[list[ImageHeader], list[LeftOut]]:
-        """What the tags of all images say."""
+    def read_headers(self) -> Headers:
+        """The headers of all images of the server, from its metadata."""
         self.refresh()
-        found = [instance.header for instance in self.instances.values()]
-        return (
-            [item for item in found if isinstance(item, ImageHeader)],
-            [item for item in found if isinstance(item, LeftOut)],
-        )
+        return split_headers(instance.header for instance in self.instances.values())
+
+    def header_of(self, image_id: str) -> ImageHeader | LeftOut:
+        """The header of an image, from the server's metadata."""
+        return self.instances[self.known(image_id)].header
 
     def get_image_info(self, image_id: str) -> dict[str, Any]:
-        """What is known of an image, and where viewers find it."""
+        """The information stored about an image, and its UIDs for viewers."""
         image_id = self.known(image_id)
         instance = self.instances[image_id]
         uids = {"StudyInstanceUID": instance.study_uid, "SeriesInstanceUID": instance.series_uid}
@@ -121,33 +121,28 @@ class StudyServer(StudyFolder):
         return file.name.removesuffix(FILE)
 
     def add_image(self, image_id: str, image_filename: str, image_info: dict[str, Any]) -> str:
-        """Refused: images come to the server in other ways."""
-        raise RequestError("images are added to the DICOMweb server, not here")
+        """Refused: only the DICOMweb server adds images."""
+        raise RequestError("images must be added on the DICOMweb server itself")
 
     def remove_image(self, image_id: str) -> None:
-        """Refused, as adding is."""
-        raise RequestError("images are removed from the DICOMweb server, not here")
+        """Refused: only the DICOMweb server removes images."""
+        raise RequestError("images must be removed on the DICOMweb server itself")
 
-    def spacing_of(self, image_id: str) -> tuple[float, float] | None:
-        """Millimetres between rows and between columns of an image, where its tags say so."""
-        header = self.instances[self.known(image_id)].header
-        return header.spacing_mm if isinstance(header, ImageHeader) else None
-
-    # ------------------------------------------------------------------------------------------------ inside
+    # --------------------------------------------------------------------------------------------- internal
 
     def _image_files(self) -> Iterator[Path]:
-        """Ask the server for its series, and for the tags of those that are new or have grown."""
+        """Query the server for its series, and for the metadata of those that are new or have grown."""
         series = self.client.search_for_series(search_filters=self.search_filter, get_remaining=True)
-        there: dict[str, tuple[str, dict[str, Instance]]] = {}
+        listed: dict[str, tuple[str, dict[str, Instance]]] = {}
         for answer in map(Dataset.from_json, series):
             uid, study = str(answer.SeriesInstanceUID), str(answer.StudyInstanceUID)
             size = str(answer.get("NumberOfSeriesRelatedInstances", ""))
             if uid in self._series and size and self._series[uid][0] == size:
-                there[uid] = self._series[uid]
+                listed[uid] = self._series[uid]
             else:
                 metadata = self.client.retrieve_series_metadata(study, uid)
-                there[uid] = size, dict(self._instances_of(metadata, study, uid))
-        self._series = there
+                listed[uid] = size, dict(self._instances_of(metadata, study, uid))
+        self._series = listed
         yield from (self.folder / f"{uid}{FILE}" for uid in self.instances)
 
     def _instances_of(
@@ -155,7 +150,7 @@ class StudyServer(StudyFolder):
     ) -> Iterator[tuple[str, Instance]]:
         for tags in map(Dataset.from_json, metadata):
             uid = str(tags.get("SOPInstanceUID", ""))
-            if UID.fullmatch(uid):  # it becomes a file's name
+            if UID.fullmatch(uid):  # it becomes a file name
                 file = self.folder / f"{uid}{FILE}"
                 try:
                     with refusing_damage(file):
@@ -169,11 +164,11 @@ class StudyServer(StudyFolder):
         return (name.removesuffix(FILE), FILE) if not ending else (name, ending)
 
     def _remove_non_existing(self) -> int:
-        """Images are those of the server, fetched or not; labels are files here."""
+        """Forget images that the server no longer has, unless labelled, and labels whose file is gone."""
         self._init_from_datastore_file()
         objects = self._datastore.objects
-        there = self.instances or objects  # before the server was asked, nothing is known to be gone
-        gone = [image for image in objects if image not in there and not objects[image].labels]
+        existing = self.instances or objects  # before the first query, no image is known to be gone
+        gone = [image for image in objects if image not in existing and not objects[image].labels]
         for image in gone:
             del objects[image]
         lost = [

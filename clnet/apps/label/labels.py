@@ -1,19 +1,21 @@
-"""The label of a pair: the boxes of each view and the lesion of each, as in a datalist.
+"""The label of a pair: the boxes of each view and the lesion of each box, as in a datalist.
 
-Each image keeps its own part as its label in the datastore. The same lesion id in both views is a link.
+Each image stores its own part as its label in the datastore. The same lesion id in both views is a link.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from clnet.apps.label.datastore import StudyFolder, are_lesion_ids
+from clnet.apps.label.datastore import FINAL, StudyFolder, are_lesion_ids
 from clnet.apps.label.pairs import ImagePair
-from clnet.apps.label.refusals import RequestError
+from clnet.apps.label.request_errors import RequestError
 from clnet.data.pair import VIEW_NAMES, Pair, View
+
+FORM = '{"cc": {"boxes": [[x_min, y_min, x_max, y_max], …], "lesion_ids": ["1", …]} or null, "mlo": …}'
 
 
 def label_of(datastore: StudyFolder, pair: ImagePair) -> dict[str, Any] | None:
-    """The label of a pair, None where no view has one."""
+    """The label of a pair, in the form of `FORM`; None if neither view has one."""
     parts = {view: datastore.view_label(image) for view, image in pair.images.items()}
     if all(part is None for part in parts.values()):
         return None
@@ -21,60 +23,54 @@ def label_of(datastore: StudyFolder, pair: ImagePair) -> dict[str, Any] | None:
 
 
 def labelled_pair(pair: ImagePair, label: Mapping[str, Any]) -> Pair:
-    """The views of a pair that have a label, with their marks; raises `PairError` if they make no sense."""
-
-    def view(name: str) -> View | None:
-        part = label.get(name)
-        if part is None:
-            return None
-        image = pair.breast.pair.views[name].image
-        return View(image, part["boxes"], tuple(part["lesion_ids"]), pair.sizes[name])
-
-    return Pair(pair.pair_id, pair.patient, pair.breast.pair.laterality, view("cc"), view("mlo"))
+    """The labelled views of a pair with their boxes; raises `PairError` if the label is invalid."""
+    views = {
+        name: View(
+            pair.breast.pair.views[name].image, part["boxes"], tuple(part["lesion_ids"]), pair.sizes[name]
+        )
+        for name, part in label.items()
+        if part is not None
+    }
+    return Pair(pair.pair_id, pair.patient, pair.breast.pair.laterality, views.get("cc"), views.get("mlo"))
 
 
 def save_pair_label(datastore: StudyFolder, pair: ImagePair, label: Any, info: dict[str, Any]) -> None:
-    """Check a label and keep it, a part with each image.
+    """Check a label and store it, a part with each image.
 
     Args:
         datastore: of the images.
-        pair: that the label is about.
-        label: ``{"cc": {"boxes": [[x_min, y_min, x_max, y_max], …], "lesion_ids": […]}, "mlo": … or None}``.
-        info: what to keep with it.
+        pair: that is labelled.
+        label: in the form of `FORM`.
+        info: stored with it.
     """
     _check_form(label, pair)
-    checked = labelled_pair(pair, label)
+    views = labelled_pair(pair, label).views
     for name, image in pair.images.items():
-        view = checked.views.get(name)
-        if view is not None:
-            datastore.save_view_label(image, view.boxes.tolist(), view.lesion_ids, dict(info))
+        if name in views:
+            datastore.save_view_label(image, views[name].boxes.tolist(), views[name].lesion_ids, dict(info))
         elif datastore.view_label(image) is not None:
-            datastore.remove_label(image, "final")
+            datastore.remove_label(image, FINAL)
 
 
 def remove_pair_label(datastore: StudyFolder, pair: ImagePair) -> None:
-    """Forget the label of a pair."""
+    """Remove the label of a pair."""
     for image in pair.images.values():
         if datastore.view_label(image) is not None:
-            datastore.remove_label(image, "final")
+            datastore.remove_label(image, FINAL)
 
 
 def _check_form(label: Any, pair: ImagePair) -> None:
-    form = '{"cc": {"boxes": [[x_min, y_min, x_max, y_max], …], "lesion_ids": ["1", …]} or null, "mlo": …}'
     if not isinstance(label, dict) or set(label) - set(VIEW_NAMES):
-        raise RequestError(f"a label is {form}")
-    if all(label.get(name) is None for name in VIEW_NAMES):
-        raise RequestError(
-            "the label has no view; DELETE removes a label, empty lists say that there is no lesion"
-        )
-    for name, part in label.items():
-        if part is None:
-            continue
+        raise RequestError(f"invalid label; expected {FORM}")
+    parts = {name: part for name, part in label.items() if part is not None}
+    if not parts:
+        raise RequestError("the label has no view; DELETE removes a label, empty lists mean no lesion")
+    for name, part in parts.items():
         if name not in pair.images:
             raise RequestError(f"{name} has boxes, but the pair has no {name} image")
         if not isinstance(part, dict) or set(part) != {"boxes", "lesion_ids"}:
-            raise RequestError(f"{name} has another form; a label is {form}")
+            raise RequestError(f"{name} is invalid; expected {FORM}")
         if not are_lesion_ids(part["lesion_ids"]):
-            raise RequestError(f"{name}: lesion_ids is a list of texts, one for each box")
+            raise RequestError(f"{name}: lesion_ids must be a list of strings, one for each box")
         if not isinstance(part["boxes"], list):
-            raise RequestError(f"{name}: boxes is a list of [x_min, y_min, x_max, y_max]")
+            raise RequestError(f"{name}: boxes must be a list of [x_min, y_min, x_max, y_max]")

@@ -1,7 +1,7 @@
 """Which images of a datastore are the two views of a breast.
 
-DICOM files say it themselves, and are chosen among as `clnet predict` does. Of PNG files, a datalist.json in
-the folder says it, or their names, such as ``case7_L_CC.png`` and ``case7_L_MLO.png``.
+DICOM files are paired by their tags, as in `clnet predict`. PNG files are paired by a datalist.json in the
+folder, or by names such as ``case7_L_CC.png`` and ``case7_L_MLO.png``.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clnet.apps.label.datastore import StudyFolder
-from clnet.apps.label.refusals import NotThereError, RequestError
+from clnet.apps.label.request_errors import NotFoundError, RequestError
 from clnet.data.datalist import read_datalist
 from clnet.data.header import ImageHeader
 from clnet.data.pair import VIEW_NAMES
@@ -20,7 +20,7 @@ from clnet.predict.breasts import BreastImages, breast_of_pair, breast_of_study,
 VIEW_IN_NAME = re.compile(
     r"(?P<study>.+?)[_\-. ](?P<side>L|R|LEFT|RIGHT)[_\-. ]?(?P<view>CC|MLO)$", re.IGNORECASE
 )
-PLAIN = re.compile(r"[A-Za-z0-9_\-][A-Za-z0-9_\-.]*")
+SAFE_IN_URL = re.compile(r"[A-Za-z0-9_\-][A-Za-z0-9_\-.]*")
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class ImagePair:
     """The images of a breast.
 
     Attributes:
-        pair_id: the datalist's name of the pair where it is a plain one, a digest otherwise.
-        patient: what the breasts of a patient have in common, without identity.
-        breast: what the model is given.
-        images: the image id of each view that is there.
-        sizes: (rows, columns) of each.
-        warnings: of each, what is unusual about it.
+        pair_id: that of the datalist if it is safe in a URL, a digest otherwise.
+        patient: the same for all breasts of a patient, without identity.
+        breast: the input of the model.
+        images: view → image id, for the views that exist.
+        sizes: view → (rows, columns).
+        warnings: view → what is unusual about its image.
     """
 
     pair_id: str
@@ -44,13 +44,18 @@ class ImagePair:
     warnings: Mapping[str, tuple[str, ...]]
 
     def view_of(self, image_id: str) -> str:
-        """The view that an image of the pair shows."""
+        """The view shown by an image of the pair."""
         return next(view for view, image in self.images.items() if image == image_id)
+
+    @property
+    def missing_view(self) -> str | None:
+        """The view that the pair lacks."""
+        return next((view for view in VIEW_NAMES if view not in self.images), None)
 
 
 @dataclass(frozen=True)
 class ImagePairs:
-    """All pairs of a datastore by name, and the images that are no part of one, with the reason."""
+    """All pairs of a datastore by id, and why the other images are not part of one."""
 
     pairs: Mapping[str, ImagePair]
     left_out: Mapping[str, str]
@@ -60,7 +65,7 @@ class ImagePairs:
 
     def __getitem__(self, pair_id: str) -> ImagePair:
         if pair_id not in self.pairs:
-            raise NotThereError(f"there is no pair {pair_id[:80]!r}; GET /clnet/pairs lists the pairs")
+            raise NotFoundError(f"there is no pair {pair_id[:80]!r}; GET /clnet/pairs lists the pairs")
         return self.pairs[pair_id]
 
     def of_image(self, image_id: str) -> ImagePair:
@@ -68,25 +73,23 @@ class ImagePairs:
         for pair in self:
             if image_id in pair.images.values():
                 return pair
-        raise RequestError(
-            f"image {image_id!r} belongs to no pair: {self.left_out.get(image_id, 'no reason is known')}"
-        )
+        reason = self.left_out.get(image_id, "unknown reason")
+        raise RequestError(f"image {image_id!r} is not part of a pair: {reason}")
 
 
 def find_image_pairs(datastore: StudyFolder, secondary_capture: bool = False) -> ImagePairs:
-    """Look through the images of a datastore.
+    """Pair the images of a datastore.
 
     Args:
-        datastore: with the images.
+        datastore: the images.
         secondary_capture: accept Secondary Capture images, as `clnet predict --secondary-capture` does.
     """
-    headers, refused = datastore.look()
+    headers, left_out = datastore.read_headers()
     by_file = {header.file: header for header in headers}
-    left_out = list(refused)
     if (datastore.folder / "datalist.json").is_file():
         breasts = list(_of_datalist(datastore, by_file))
     else:
-        selection = choose_pairs(map(_named, headers), secondary_capture)
+        selection = choose_pairs(map(_with_view_of_name, headers), secondary_capture)
         breasts = [(_patient_of(chosen), breast_of_study(chosen)) for chosen in selection.pairs]
         left_out += selection.left_out
     pairs = [_image_pair(datastore, by_file, patient, breast) for patient, breast in breasts]
@@ -109,17 +112,17 @@ def _of_datalist(
                 if (file := view.image.resolve()) in by_file
             }
             if views:
-                there = replace(breast.pair, cc=views.get("cc"), mlo=views.get("mlo"))
-                yield digest(pair.patient_id), replace(breast, pair=there)
+                found = replace(breast.pair, cc=views.get("cc"), mlo=views.get("mlo"))
+                yield digest(pair.patient_id), replace(breast, pair=found)
 
 
 def _image_pair(
     datastore: StudyFolder, by_file: Mapping[Path, ImageHeader], patient: str, breast: BreastImages
 ) -> ImagePair:
     headers = {name: by_file[view.image] for name, view in breast.pair.views.items()}
-    name = breast.pair.pair_id
+    pair_id = breast.pair.pair_id
     return ImagePair(
-        pair_id=name if PLAIN.fullmatch(name) else breast.breast_id,
+        pair_id=pair_id if SAFE_IN_URL.fullmatch(pair_id) else breast.breast_id,
         patient=patient,
         breast=breast,
         images={view: datastore.image_id(header.file) for view, header in headers.items()},
@@ -128,8 +131,8 @@ def _image_pair(
     )
 
 
-def _named(header: ImageHeader) -> ImageHeader:
-    """A file without tags, with what its name says."""
+def _with_view_of_name(header: ImageHeader) -> ImageHeader:
+    """The header of a file without tags, completed from its name."""
     match = VIEW_IN_NAME.match(header.file.stem)
     if header.modality or header.samples > 1 or not match:
         return header
@@ -142,15 +145,10 @@ def _named(header: ImageHeader) -> ImageHeader:
         laterality="L" if match["side"].upper().startswith("L") else "R",
         study_uid=study,
         patient_id=study,
-        warnings=("view and breast are told by the file's name",),
+        warnings=("view and laterality are taken from the file name",),
     )
 
 
 def _patient_of(chosen: ChosenPair) -> str:
     header = chosen.cc or chosen.mlo
     return digest((header.patient_id if header else "") or chosen.study_uid)
-
-
-def missing_view(pair: ImagePair) -> str | None:
-    """The name of the view that a pair lacks."""
-    return next((name for name in VIEW_NAMES if name not in pair.images), None)

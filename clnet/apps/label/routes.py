@@ -1,4 +1,4 @@
-"""What the page for pairs asks of the server, under /clnet/; the paths of docs/label.md."""
+"""The routes of the annotation page, under /clnet/; documented in docs/label.md."""
 
 import gzip
 from pathlib import Path
@@ -13,22 +13,16 @@ from monailabel.config import settings
 from monailabel.endpoints.user.auth import RBAC, User
 from monailabel.interfaces.utils.app import app_instance
 
-from clnet.apps.label.answer import lesions_of
 from clnet.apps.label.labels import label_of, remove_pair_label, save_pair_label
 from clnet.apps.label.pairs import ImagePair
-from clnet.apps.label.refusals import NotThereError
+from clnet.apps.label.request_errors import NotFoundError
+from clnet.apps.label.responses import lesions_of
 from clnet.data.pair import VIEW_NAMES
 from clnet.data.reader import read_image
-from clnet.predict.folder_run import PredictSettings
+from clnet.predict.model import MIN_SCORE
 
 PAGE = Path(__file__).parent / "page"
-KINDS = {
-    ".html": "text/html",
-    ".js": "text/javascript",
-    ".css": "text/css",
-    ".svg": "image/svg+xml",
-    ".png": "image/png",
-}
+MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 WHITE = 65535
 
 reader = Depends(RBAC(settings.MONAI_LABEL_AUTH_ROLE_USER))
@@ -40,16 +34,16 @@ router = APIRouter(prefix="/clnet", tags=["CL-Net"])
 
 @router.get("/pairs", dependencies=[reader], summary="All pairs")
 def list_pairs() -> dict[str, Any]:
-    """The pairs of the datastore, and the images that are no part of one."""
-    app = app_instance()
-    pairs = app.pairs(fresh=True)
+    """The pairs of the datastore, and the images that are not part of one."""
+    catalog = app_instance().catalog
+    pairs = catalog.pairs(fresh=True)
     return {
         "pairs": [
             {
                 "pair_id": pair.pair_id,
                 "laterality": pair.breast.pair.laterality,
                 **{view: pair.images.get(view) for view in VIEW_NAMES},
-                "labelled": label_of(app.datastore(), pair) is not None,
+                "labelled": label_of(catalog.datastore, pair) is not None,
             }
             for pair in pairs
         ],
@@ -60,23 +54,22 @@ def list_pairs() -> dict[str, Any]:
 @router.get("/pairs/{pair_id}", dependencies=[reader], summary="One pair")
 def get_pair(pair_id: str) -> dict[str, Any]:
     """The views of a pair and its label."""
-    app = app_instance()
-    pair = app.pairs()[pair_id]
+    catalog = app_instance().catalog
+    pair = catalog.pairs()[pair_id]
     return {
         "pair_id": pair.pair_id,
         "laterality": pair.breast.pair.laterality,
         "views": {view: _view(pair, view) for view in VIEW_NAMES},
-        "label": label_of(app.datastore(), pair),
+        "label": label_of(catalog.datastore, pair),
     }
 
 
-@router.get("/pairs/{pair_id}/findings", dependencies=[reader], summary="What the model finds")
-def get_findings(
-    pair_id: str, min_score: Annotated[float, Query(ge=0, le=1)] = PredictSettings.min_score
-) -> dict[str, Any]:
+@router.get("/pairs/{pair_id}/findings", dependencies=[reader], summary="Findings of the model")
+def get_findings(pair_id: str, min_score: Annotated[float, Query(ge=0, le=1)] = MIN_SCORE) -> dict[str, Any]:
     """The lesions of a pair, in pixels of the stored images, as `clnet predict` reports them."""
     app = app_instance()
-    model, _, findings = app.model.find(app.fetched(app.pairs()[pair_id]))
+    pair = app.catalog.pairs()[pair_id]
+    model, _, findings = app.model.find(app.catalog.fetched(pair))
     return {"model": model.name, "notice": model.notice, "lesions": lesions_of(findings, min_score)}
 
 
@@ -87,12 +80,12 @@ def get_pixels(
     rows: Annotated[int | None, Query(ge=1)] = None,
     accept_encoding: Annotated[str, Header()] = "",
 ) -> Response:
-    """Grey values as the reader gives them, little-endian uint16, row by row, at most so many rows."""
-    app = app_instance()
-    pair = app.pairs()[pair_id]
+    """The grey values that the model sees, little-endian uint16, row by row; `rows` limits the resolution."""
+    catalog = app_instance().catalog
+    pair = catalog.pairs()[pair_id]
     if view not in pair.images:
-        raise NotThereError(f"pair {pair_id!r} has no {view} image")
-    pixels = torch.from_numpy(read_image(app.datastore().file_of(pair.images[view])).pixels)
+        raise NotFoundError(f"pair {pair_id!r} has no {view} image")
+    pixels = torch.from_numpy(read_image(catalog.datastore.file_of(pair.images[view])).pixels)
     low, high = pixels.min(), pixels.max()
     if rows is not None and rows < pixels.shape[0]:
         size = (rows, max(1, round(pixels.shape[1] * rows / pixels.shape[0])))
@@ -107,9 +100,9 @@ def get_pixels(
 
 @router.put("/pairs/{pair_id}/label", summary="Save a label")
 def put_label(pair_id: str, user: Annotator, label: Annotated[Any, Body()]) -> dict[str, Any]:
-    """Save the boxes of a pair and which of them are one lesion, as the label of both images."""
+    """Save the boxes and links of a pair as the label of both images."""
     app = app_instance()
-    pair = app.pairs()[pair_id]
+    pair = app.catalog.pairs()[pair_id]
     save_pair_label(app.datastore(), pair, label, {"pair_id": pair_id, "user": user.username})
     for image in pair.images.values():
         app.on_save_label(image, image)
@@ -118,20 +111,20 @@ def put_label(pair_id: str, user: Annotator, label: Annotated[Any, Body()]) -> d
 
 @router.delete("/pairs/{pair_id}/label", summary="Remove a label")
 def delete_label(pair_id: str, user: Annotator) -> dict[str, Any]:
-    """Forget the label of both images."""
-    app = app_instance()
-    remove_pair_label(app.datastore(), app.pairs()[pair_id])
+    """Remove the label of both images."""
+    catalog = app_instance().catalog
+    remove_pair_label(catalog.datastore, catalog.pairs()[pair_id])
     return get_pair(pair_id)
 
 
 @router.get("/{name:path}", include_in_schema=False)
 def get_page(name: str) -> FileResponse:
-    """The page itself, open to all: it shows nothing until the other routes answer."""
-    files = {file.name: file for file in PAGE.iterdir() if file.suffix in KINDS}
+    """The page itself, without authentication: it shows no data until the other routes respond."""
+    files = {file.name: file for file in PAGE.iterdir() if file.suffix in MEDIA_TYPES}
     file = files.get(name or "index.html")
     if file is None:
-        raise NotThereError(f"there is no /clnet/{name[:80]}")
-    return FileResponse(file, media_type=KINDS[file.suffix], headers={"Cache-Control": "no-cache"})
+        raise NotFoundError(f"there is no /clnet/{name[:80]}")
+    return FileResponse(file, media_type=MEDIA_TYPES[file.suffix], headers={"Cache-Control": "no-cache"})
 
 
 def _view(pair: ImagePair, view: str) -> dict[str, Any] | None:

@@ -1,8 +1,8 @@
-"""Training as MONAI Label asks for it: the bundle goes on learning from the labels that were saved.
+"""Training as MONAI Label requests it: the bundle is fine-tuned on the saved labels.
 
-The bundle's own commands train and evaluate, each in a process of its own: what they print is the progress
-that MONAI Label shows, and to stop them is to stop everything. The new model becomes the current one only if
-it finds more in the validation section than the current one does.
+The bundle's own commands train and evaluate, each in its own process: their output is the progress that MONAI
+Label shows, and stopping them stops everything. The new model replaces the current one only if its mean
+recall on the validation section is higher.
 """
 
 import json
@@ -13,15 +13,16 @@ import warnings
 from collections.abc import Iterable, Mapping
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from monailabel.config import settings
 from monailabel.interfaces.datastore import Datastore
 from monailabel.interfaces.tasks.train import TrainTask
 
+from clnet.apps.label.catalog import PairCatalog
+from clnet.apps.label.current_model import CurrentModel
 from clnet.apps.label.labels import label_of, labelled_pair
-from clnet.apps.label.model import CurrentModel, replace_file
-from clnet.apps.label.refusals import RequestError
+from clnet.apps.label.request_errors import RequestError
 from clnet.data.datalist import Datalist, write_datalist
 from clnet.data.pair import Pair
 from clnet.evaluation.folder import read_metrics
@@ -29,86 +30,93 @@ from clnet.files import write_text
 from clnet.predict.breasts import digest
 from clnet.predict.bundle import config_files
 
-if TYPE_CHECKING:
-    from clnet.apps.label.app import ClnetLabelApp
-
 VALIDATION_SHARE = 0.2  # of the patients
 PARAMS: Mapping[str, int | float] = {"max_epochs": 10, "learning_rate": 0.0001, "batch_size": 8}
+SECTIONS = ("training", "validation")
 IOU = "iou=0.5"
-START = "fork" if sys.platform == "linux" else "spawn"  # what is imported already need not be imported again
+START_METHOD = "fork" if sys.platform == "linux" else "spawn"  # fork saves importing everything again
 
 
 class TrainPair(TrainTask):
     """Fine-tunes the current model.
 
-    Params of a request: max_epochs, learning_rate, batch_size.
+    Request params: max_epochs, learning_rate, batch_size.
+
+    Args:
+        catalog: of the labelled pairs.
+        model: that is fine-tuned, and replaced if the result is better.
+        folder: of the app, for runs and their outcomes.
     """
 
-    def __init__(self, app: "ClnetLabelApp") -> None:
+    def __init__(self, catalog: PairCatalog, model: CurrentModel, folder: Path) -> None:
         super().__init__("Fine-tune CL-Net on the saved labels; a better model becomes the current one")
-        self.app = app
-        self.folder = Path(app.app_dir)
+        self.catalog = catalog
+        self.model = model
+        self.folder = folder
 
     def config(self) -> dict[str, Any]:
-        """What may be changed."""
+        """The params with their defaults."""
         return dict(PARAMS)
 
     def stats(self) -> dict[str, Any]:
-        """What came of the trainings so far, the last one last."""
-        file = self.folder / "model" / "trainings.json"
-        return {"trainings": json.loads(file.read_text(encoding="utf-8"))} if file.is_file() else {}
+        """The outcome of each training so far, the latest last."""
+        outcomes = _read_json(self._outcomes_file, [])
+        return {"trainings": outcomes} if outcomes else {}
 
     def __call__(self, request: Mapping[str, Any], datastore: Datastore) -> dict[str, Any]:
-        """Train, compare, and take the new model if it is better."""
+        """Train, compare, and keep the better model."""
         params = checked(request)
         datalist = self.datalist()
         write_datalist(datalist, self.folder / "labelled" / "datalist.json")
-        params["batch_size"] = min(params["batch_size"], len(datalist["training"]))
+        pairs = {section: len(datalist[section]) for section in SECTIONS}
+        params["batch_size"] = min(params["batch_size"], pairs["training"])
         run = time.strftime("fine_tune-%Y%m%d-%H%M%S")
-        say(f"{len(datalist['training'])} pairs to learn from, {len(datalist['validation'])} to compare on")
-        self._bundle("training", "fine_tune", run_name=run, **params)
+        report_progress(f"{pairs['training']} pairs to train on, {pairs['validation']} to validate on")
+        self._run_bundle("training", "fine_tune", run_name=run, **params)
         new = self.folder / "runs" / run / "model.pt"
         recalls = {
             name: self._evaluate(f"{run}-{name}", weights)
-            for name, weights in (("current", self.app.model.weights), ("new", new))
+            for name, weights in (("current", self.model.weights), ("new", new))
         }
-        better = recalls["new"] is not None and recalls["new"] > (recalls["current"] or 0.0)
-        if better:
-            replace_weights(self.app.model, new)
-        outcome = {
-            "run": run,
-            "pairs": {section: len(datalist[section]) for section in ("training", "validation")},
-            "mean_recall": recalls,
-            "taken": better,
-        }
-        trainings = [*self.stats().get("trainings", []), outcome]
-        _write_json(self.folder / "model" / "trainings.json", trainings)
-        say("the new model is better and is now the current one" if better else "the current model stays")
+        is_better = recalls["new"] is not None and recalls["new"] > (recalls["current"] or 0.0)
+        if is_better:
+            self.model.replace_weights(new)
+        outcome = {"run": run, "pairs": pairs, "mean_recall": recalls, "taken": is_better}
+        _write_json(self._outcomes_file, [*_read_json(self._outcomes_file, []), outcome])
+        report_progress(
+            "the new model is better and becomes the current one"
+            if is_better
+            else "the new model is not better; the current one stays"
+        )
         return outcome
 
     def datalist(self) -> Datalist:
-        """The labelled pairs, the breasts of a patient in one section, where they stay."""
-        datastore = self.app.datastore()
-        labels = ((pair, label_of(datastore, pair)) for pair in self.app.pairs(fresh=True))
-        pairs = [labelled_pair(self.app.fetched(pair), label) for pair, label in labels if label is not None]
+        """The labelled pairs; a patient's breasts are in one section and stay there."""
+        labels = ((pair, label_of(self.catalog.datastore, pair)) for pair in self.catalog.pairs(fresh=True))
+        pairs = [
+            labelled_pair(self.catalog.fetched(pair), label) for pair, label in labels if label is not None
+        ]
         file = self.folder / "model" / "sections.json"
-        known = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-        sections = sections_of(pairs, known)
+        sections = sections_of(pairs, _read_json(file, {}))
         by_section = {
             section: tuple(pair for pair in pairs if sections[pair.patient_id] == section)
-            for section in ("training", "validation")
+            for section in SECTIONS
         }
         if not by_section["training"]:
             raise RequestError(
-                f"labels of {len({pair.patient_id for pair in pairs})} patients; training needs those of at "
-                "least two, one to learn from and one to compare on"
+                f"there are labels of {len({pair.patient_id for pair in pairs})} patients; training needs at "
+                "least two, one to train on and one to validate on"
             )
         _write_json(file, sections)
         return Datalist("labels", by_section)
 
+    @property
+    def _outcomes_file(self) -> Path:
+        return self.folder / "model" / "trainings.json"
+
     def _evaluate(self, run: str, weights: Path) -> float | None:
-        """The mean recall of a model on the validation section; None if there is nothing to find there."""
-        self._bundle(
+        """The mean recall of a model on the validation section; None if that has no lesions."""
+        self._run_bundle(
             "evaluating",
             "evaluate",
             run_name=run,
@@ -119,9 +127,9 @@ class TrainPair(TrainTask):
         )
         return read_metrics(self.folder / "runs" / run)["detection"][IOU]["mean_recall"]["value"]
 
-    def _bundle(self, run_id: str, config: str, **options: Any) -> None:
-        """A command of the bundle."""
-        bundle = self.app.model.folder
+    def _run_bundle(self, run_id: str, config: str, **options: Any) -> None:
+        """Run a workflow of the bundle in its own process."""
+        bundle = self.model.folder
         options |= {
             "config_file": str(config_files(bundle, config)),
             "bundle_root": bundle,
@@ -131,9 +139,9 @@ class TrainPair(TrainTask):
         }
         if settings.MONAI_LABEL_TRACKING_URI:
             options["tracking_uri"] = settings.MONAI_LABEL_TRACKING_URI
-        words = [f"--{name}={value}" for name, value in options.items()]
-        process = get_context(START).Process(  # type: ignore[attr-defined]
-            target=_run_bundle, args=(["run", run_id, *words],)
+        arguments = ["run", run_id, *(f"--{name}={value}" for name, value in options.items())]
+        process = get_context(START_METHOD).Process(  # type: ignore[attr-defined]
+            target=_monai_bundle, args=(arguments,)
         )
         process.start()
         process.join()
@@ -141,29 +149,29 @@ class TrainPair(TrainTask):
             raise RequestError(f"{run_id} failed with status {process.exitcode}; the lines above say why")
 
 
-def _run_bundle(words: list[str]) -> None:
-    """``python -m monai.bundle WORDS``."""
-    sys.argv = ["monai.bundle", *words]
+def _monai_bundle(arguments: list[str]) -> None:
+    """``python -m monai.bundle ARGUMENTS``."""
+    sys.argv = ["monai.bundle", *arguments]
     warnings.simplefilter("ignore")
     runpy.run_module("monai.bundle", run_name="__main__", alter_sys=True)
 
 
 def checked(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The params of a request; numbers alone, for the bundle's configs would run a text as code."""
+    """The params of a request; only numbers, as the bundle's configs would run a string as code."""
     params = {name: request.get(name, default) for name, default in PARAMS.items()}
     for name, value in params.items():
-        kinds = (int,) if isinstance(PARAMS[name], int) else (int, float)
-        if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value < 1e6:
-            raise RequestError(f"{name} is {value!r}; a number such as {PARAMS[name]} is expected")
+        types = (int,) if isinstance(PARAMS[name], int) else (int, float)
+        if isinstance(value, bool) or not isinstance(value, types) or not 0 < value < 1e6:
+            raise RequestError(f"{name} is {value!r}; expected a number such as {PARAMS[name]}")
     return params
 
 
 def sections_of(pairs: Iterable[Pair], known: Mapping[str, str]) -> dict[str, str]:
-    """The section of each patient; who has one keeps it, so that no model is tested on what it learnt from.
+    """The section of each patient; known patients keep theirs, so no model is validated on its training data.
 
     Args:
-        pairs: that are labelled.
-        known: the section of each patient so far.
+        pairs: the labelled ones.
+        known: patient → section, of earlier trainings.
     """
     has_lesions: dict[str, bool] = {}
     for pair in pairs:
@@ -172,21 +180,20 @@ def sections_of(pairs: Iterable[Pair], known: Mapping[str, str]) -> dict[str, st
     sections = dict(known)
     new = [patient for patient in has_lesions if patient not in known]
     for patient in sorted(new, key=lambda name: (not has_lesions[name], digest(name))):
-        there = list(sections.values()).count("validation")
-        sections[patient] = "validation" if there < VALIDATION_SHARE * (len(sections) + 1) else "training"
+        validating = list(sections.values()).count("validation")
+        needs_more = validating < VALIDATION_SHARE * (len(sections) + 1)
+        sections[patient] = "validation" if needs_more else "training"
     return sections
 
 
-def replace_weights(model: CurrentModel, weights: Path) -> None:
-    """Make weights the current ones; the old ones stay beside them as previous.pt."""
-    replace_file(model.weights.with_name("previous.pt"), model.weights)
-    replace_file(model.weights, weights)
-
-
-def say(words: str) -> None:
-    """A line of progress."""
-    sys.stdout.write(f"{words}\n")
+def report_progress(line: str) -> None:
+    """A line that MONAI Label shows as progress."""
+    sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
+
+
+def _read_json(file: Path, default: Any) -> Any:
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else default
 
 
 def _write_json(file: Path, content: Any) -> None:

@@ -1,6 +1,6 @@
 // Boxes [x_min, y_min, x_max, y_max] in pixels of the stored image, half-open; a size is {rows, columns}.
 
-export const LEAST = 2; // pixels; what is smaller was drawn by accident
+export const MIN_SIDE = 2; // pixels; a smaller box was drawn by accident
 
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
@@ -9,7 +9,7 @@ export function clipped([left, top, right, bottom], { rows, columns }) {
 }
 
 export function isTiny([left, top, right, bottom]) {
-  return right - left < LEAST || bottom - top < LEAST;
+  return right - left < MIN_SIDE || bottom - top < MIN_SIDE;
 }
 
 // The box between two points {x, y}, on whole pixels and within the image; null if it is tiny.
@@ -20,20 +20,20 @@ export function between(start, end, size) {
   return isTiny(box) ? null : box;
 }
 
-// Moved by whole pixels, no further than the image goes.
+// Moves by whole pixels, within the image.
 export function moved([left, top, right, bottom], dx, dy, { rows, columns }) {
   const x = clamp(Math.round(dx), -left, columns - right);
   const y = clamp(Math.round(dy), -top, rows - bottom);
   return [left + x, top + y, right + x, bottom + y];
 }
 
-// The sides named in grip ("n", "se", …) moved, to whole pixels; the box stays a box and in the image.
+// Moves the sides named in grip ("n", "se", …) to whole pixels, within the image and without turning over.
 export function resized([left, top, right, bottom], grip, dx, dy, { rows, columns }) {
   return [
-    grip.includes("w") ? clamp(Math.round(left + dx), 0, right - LEAST) : left,
-    grip.includes("n") ? clamp(Math.round(top + dy), 0, bottom - LEAST) : top,
-    grip.includes("e") ? clamp(Math.round(right + dx), left + LEAST, columns) : right,
-    grip.includes("s") ? clamp(Math.round(bottom + dy), top + LEAST, rows) : bottom,
+    grip.includes("w") ? clamp(Math.round(left + dx), 0, right - MIN_SIDE) : left,
+    grip.includes("n") ? clamp(Math.round(top + dy), 0, bottom - MIN_SIDE) : top,
+    grip.includes("e") ? clamp(Math.round(right + dx), left + MIN_SIDE, columns) : right,
+    grip.includes("s") ? clamp(Math.round(bottom + dy), top + MIN_SIDE, rows) : bottom,
   ];
 }
 

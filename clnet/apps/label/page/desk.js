@@ -1,28 +1,28 @@
-// The pair that lies on the desk: its label, what the model found, what is held, and the tool in hand.
+// The open pair: its label, the model's findings, the selection and the current tool.
 
 import { moved, resized } from "./boxes.js";
 import * as labels from "./labelling.js";
 import { Undo } from "./undo.js";
 
 const NO_PAIR = { pair_id: null, laterality: "", views: { cc: null, mlo: null }, label: null };
-const USUAL_SCORE = 0.3; // from which findings are shown, as in the reports of `clnet predict`
+const DEFAULT_MIN_SCORE = 0.3; // of the findings shown, as in the reports of `clnet predict`
 
 export class Desk extends EventTarget {
   constructor() {
     super();
     this.showsModel = true;
-    this.leastScore = USUAL_SCORE;
+    this.minScore = DEFAULT_MIN_SCORE;
     this.tool = "edit"; // or "pan", "link"
     this.put(NO_PAIR);
   }
 
-  dropHeld() {
+  clearSelection() {
     this.selected = null; // {view, lesion}: a box
     this.linkFrom = null; // {view, lesion}: the first of two boxes to link
-    this.preview = null; // the labelling that a drag would make
+    this.preview = null; // the label as the current drag would leave it
   }
 
-  // Tells all who draw that something is different, once for each frame.
+  // Tells everything that draws about a change, once per frame.
   changed() {
     this.frame ??= requestAnimationFrame(() => {
       this.frame = null;
@@ -31,12 +31,12 @@ export class Desk extends EventTarget {
   }
 
   put(pair) {
-    this.pair = pair; // as the server tells it
+    this.pair = pair; // as the server returns it
     this.undo = new Undo(labels.fromJson(pair.label, pair.views));
-    this.findings = null; // {model, notice, lesions}; null while the model looks, or if it failed
+    this.findings = null; // {model, notice, lesions}; null while the model is running, or if it failed
     this.findingsError = null;
     this.tool = this.tool === "link" ? "edit" : this.tool;
-    this.dropHeld();
+    this.clearSelection();
     this.changed();
   }
 
@@ -54,10 +54,10 @@ export class Desk extends EventTarget {
 
   get shownFindings() {
     if (!this.showsModel) return [];
-    return (this.findings?.lesions ?? []).filter((finding) => finding.score >= this.leastScore);
+    return (this.findings?.lesions ?? []).filter((finding) => finding.score >= this.minScore);
   }
 
-  // What the model found and the label does not say.
+  // The shown findings that the label does not cover.
   get openFindings() {
     return this.shownFindings.filter((finding) => !labels.isCovered(this.labelling, finding));
   }
@@ -87,22 +87,22 @@ export class Desk extends EventTarget {
     return this.selected?.view === view && this.selected.lesion === lesion;
   }
 
-  // What is on the desk from now on, for undo to come back from.
+  // The next state of the label, which undo can revert.
   edit(labelling, selected = this.selected) {
     this.preview = null;
-    this.undo.go(labelling);
-    this.holdOnly(selected);
+    this.undo.push(labelling);
+    this.keepSelected(selected);
   }
 
   step(direction) {
     this.preview = null;
     this.undo[direction]();
-    this.holdOnly(this.selected);
+    this.keepSelected(this.selected);
   }
 
-  holdOnly(selected) {
-    const isThere = selected && this.labelling[selected.view]?.has(selected.lesion);
-    this.selected = isThere ? selected : null;
+  keepSelected(selected) {
+    const exists = selected && this.labelling[selected.view]?.has(selected.lesion);
+    this.selected = exists ? selected : null;
     this.linkFrom = null;
     if (this.tool === "link") this.tool = "edit";
     this.changed();
@@ -127,7 +127,7 @@ export class Desk extends EventTarget {
     this.edit(labels.withoutLesion(this.undo.now, lesion));
   }
 
-  // The held box moved by pixels, or its lower right corner.
+  // Moves the selected box by pixels, or its lower right corner.
   nudge(dx, dy, resizing) {
     if (!this.selected) return;
     const { view, lesion } = this.selected;
@@ -137,7 +137,7 @@ export class Desk extends EventTarget {
     this.edit(labels.withBox(this.undo.now, view, lesion, next));
   }
 
-  // A box that is to be linked: the first, or the second in the other view.
+  // A box to link: the first one, or the second one in the other view.
   pickForLink(view, lesion) {
     if (this.linkFrom === null || this.linkFrom.view === view) {
       this.linkFrom = { view, lesion };
@@ -179,7 +179,7 @@ export class Desk extends EventTarget {
   markRemoved() {
     this.pair = { ...this.pair, label: null };
     this.undo = new Undo(labels.fromJson(null, this.pair.views));
-    this.dropHeld();
+    this.clearSelection();
     this.changed();
   }
 }

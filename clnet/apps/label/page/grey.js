@@ -1,4 +1,4 @@
-// Window and level: which greys of 0..65535 are shown between black and white.
+// Window and level: which grey values of 0..65535 are mapped between black and white.
 
 const GREYS = 65536;
 const WHOLE = { level: 0.5, width: 1 }; // both as a share of all greys
@@ -12,7 +12,7 @@ export class GreyWindow {
     this.reset();
   }
 
-  // Changes of a view's {level, width}; of both where they go together.
+  // Changes {level, width} of a view, or of both views if they are joined.
   set(view, change) {
     for (const name of this.together ? ["cc", "mlo"] : [view]) {
       const next = { ...this.views[name], ...change };
@@ -32,7 +32,7 @@ export class GreyWindow {
     if (together) this.set(view, this.views[view]);
   }
 
-  // For each grey its pixel as ImageData stores it: alpha, blue, green, red from the highest byte.
+  // Grey value → pixel as ImageData stores it: alpha, blue, green, red from the highest byte.
   tableOf(view) {
     const { level, width } = this.views[view];
     const key = `${level} ${width} ${this.inverted}`;

@@ -1,12 +1,12 @@
-// The keyboard: one table says what a key does and what the help tells of it.
+// The keyboard: one table holds the action of each key and its line in the help.
 
-// Entries are [words, {key: act, …}, how the keys are written]; acts get the event.
+// Entries are [description, {key: action, …}, the keys as shown]; actions receive the event.
 export function listenToKeys(sections, pointer) {
   const acts = new Map(
     sections.flatMap(([, entries]) => entries.flatMap(([, keys]) => Object.entries(keys))),
   );
   addEventListener("keydown", (event) => {
-    if (document.querySelector("dialog[open]") || isTheirs(event)) return;
+    if (document.querySelector("dialog[open]") || belongsToControl(event)) return;
     if (pointer.drag && event.key !== "Escape") return;
     if (event.key === " ") {
       event.preventDefault();
@@ -20,7 +20,7 @@ export function listenToKeys(sections, pointer) {
   });
   addEventListener("keyup", (event) => event.key === " " && pointer.holdSpace(false));
   addEventListener("blur", () => pointer.holdSpace(false));
-  // After a click the keys are the stage's again, Space too; who came by keyboard (no detail) stays.
+  // After a click, keys go to the stage again, even Space; keyboard users (no detail) keep the focus.
   addEventListener("click", ({ detail, target }) => {
     const isControl = target.closest("button, input[type=checkbox]") && !target.closest("dialog");
     if (detail > 0 && isControl) byId("stage").focus({ preventScroll: true });
@@ -40,8 +40,8 @@ function nameOf(event) {
     .join("+");
 }
 
-// Whether the key belongs to the control that has the focus.
-function isTheirs(event) {
+// Whether the focused control handles the key itself.
+function belongsToControl(event) {
   const { target, key } = event;
   if (target.matches("select, textarea, input:not([type=range], [type=checkbox])")) {
     if (key === "Escape") target.blur();

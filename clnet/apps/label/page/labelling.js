@@ -1,12 +1,12 @@
-// What an annotator says about a pair: for each view a Map from lesion id to box, or null where the pair has
-// no such view. One id in both views is a link. Nothing is changed in place, so that undo is to go back.
+// The label of a pair as the page edits it: for each view a Map from lesion id to box, or null if the pair
+// lacks the view. The same id in both views is a link. It is never changed in place, so undo can keep old ones.
 
 import { clipped, isTiny, overlap } from "./boxes.js";
 
 export const VIEWS = ["cc", "mlo"];
 export const otherView = (view) => (view === "cc" ? "mlo" : "cc");
 
-const SAME_PLACE = 0.5; // IoU above which a box says what a finding says
+const SAME_PLACE = 0.5; // IoU above which a box and a finding are the same
 
 export function fromJson(label, views) {
   const boxesOf = (name) =>
@@ -70,12 +70,12 @@ export function withoutLink(labelling, lesion) {
   return isLinked(labelling, lesion) ? renamed(labelling, "mlo", lesion, freeLesion(labelling)) : labelling;
 }
 
-// The lesion `mlo` of MLO becomes the lesion `cc` of CC. Whoever either was linked with stays behind, alone.
+// The lesion `mlo` of MLO becomes the lesion `cc` of CC; former partners become lesions of their own.
 export function withLink(labelling, cc, mlo) {
   return cc === mlo ? labelling : renamed(withoutLink(labelling, cc), "mlo", mlo, cc);
 }
 
-// The lesion whose box says what another box says, or null.
+// The lesion whose box is in the same place as another box, or null.
 export function lesionAt(labelling, view, box) {
   const found = [...labelling[view]].find(([, other]) => overlap(box, other) > SAME_PLACE);
   return found ? found[0] : null;
@@ -85,13 +85,13 @@ function endsOf(labelling, finding) {
   return VIEWS.filter((name) => finding[name] && labelling[name]);
 }
 
-// Whether the label already says what the finding says.
+// Whether the label already contains the finding.
 export function isCovered(labelling, finding) {
   const lesions = endsOf(labelling, finding).map((name) => lesionAt(labelling, name, finding[name].box));
   return lesions.every((lesion) => lesion !== null && lesion === lesions[0]);
 }
 
-// The finding's boxes, and the link between them; a box that is there already is not drawn twice.
+// Adds the finding's boxes and the link between them, except boxes that the label already has.
 export function withFinding(labelling, finding, sizes) {
   let next = labelling;
   const ends = {};

@@ -5,7 +5,7 @@ import { TAG, colourOf, widthOf } from "./marks.js";
 
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
-// Where a curve meets a box on the stage; at the pane's edge where the box is out of sight.
+// Where a curve meets a box on the stage; at the pane's edge if the box is out of sight.
 function anchor(pane, box, side) {
   const { width, height } = pane.viewport.pane;
   const [left, top, right, bottom] = pane.viewport.boxToScreen(box);
@@ -78,7 +78,7 @@ export function drawLinks(desk, panes, pointer) {
   return drawn;
 }
 
-// The link in the making: from the first box to the pointer.
+// An unfinished link: from the first box to the pointer.
 function loose(desk, panes, pointer) {
   const { view, lesion } = desk.linkFrom;
   const start = anchor(panes[view], desk.labelling[view].get(lesion), view === "cc" ? "right" : "left");

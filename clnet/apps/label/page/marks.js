@@ -1,4 +1,4 @@
-// The boxes of one view as SVG: the label's solid, in the colour of their lesion; the model's dashed.
+// The boxes of one view as SVG: the label's solid in the colour of their lesion, the model's dashed.
 
 import { area } from "./boxes.js";
 import { isLinked, lesionAt } from "./labelling.js";
@@ -26,7 +26,7 @@ function shape([left, top, right, bottom]) {
   return { x: left, y: top, width: Math.max(right - left, 1), height: Math.max(bottom - top, 1) };
 }
 
-// A word on a plate at a corner of a box, where the pane has room for it.
+// A text tag at a corner of a box, where the pane has room for it.
 function tag(words, [left, top, , bottom], below, pane, attributes = {}, ...more) {
   const width = widthOf(words);
   const x = Math.min(Math.max(left - 1, 0), pane.width - width);
@@ -104,7 +104,7 @@ function modelBox(pane, finding) {
   );
 }
 
-// Small boxes lie on large ones and what is held lies on all, so that each can be reached.
+// Small boxes are drawn above large ones and the selected box above all, so that each can be reached.
 export function drawMarks(desk, pane) {
   if (pane.isEmpty) return [];
   const boxes = [...desk.labelling[pane.name]]

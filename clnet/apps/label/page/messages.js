@@ -1,4 +1,4 @@
-// One line for what has happened: errors stay until they are read, the rest fades.
+// One line for messages: errors stay until dismissed, the rest disappears.
 
 const SHOWN_FOR = 5000; // milliseconds
 

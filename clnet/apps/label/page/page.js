@@ -1,4 +1,4 @@
-// The page for pairs: its parts are made here and told of each other.
+// The annotation page: creates its parts and connects them.
 
 import { Desk } from "./desk.js";
 import { GreyWindow } from "./grey.js";

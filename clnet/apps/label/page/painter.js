@@ -1,16 +1,16 @@
-// Greys to a canvas: only what the pane shows is looked up in the table, then scaled by the canvas.
+// Paints grey values: maps the visible part to pixels by a table, and lets the canvas scale it.
 
-const PIXELS_SEEN = 8; // from so many screen pixels for one of the image on, pixels are what is looked at
+const SHARP_FROM = 8; // screen pixels per image pixel from which single pixels are shown unsmoothed
 
 export class Painter {
   constructor(canvas) {
     this.canvas = canvas;
     this.context = canvas.getContext("2d", { alpha: false });
-    this.part = document.createElement("canvas"); // the part that is seen, before it is scaled
-    this.shades = null; // its ImageData, kept from frame to frame
+    this.part = document.createElement("canvas"); // the visible part, unscaled
+    this.shades = null; // its ImageData, reused from frame to frame
   }
 
-  // level: {rows, columns, values}, the image in some or all of its pixels, or null; table: a pixel a grey.
+  // level: {rows, columns, values}, the image at some resolution, or null; table: a pixel per grey value.
   paint(viewport, level, table) {
     const density = window.devicePixelRatio;
     const { canvas, context } = this;
@@ -33,7 +33,7 @@ export class Painter {
     this.lookUp(level, { left, top, columns, rows }, table);
     const scale = viewport.scale * density;
     const start = viewport.toScreen({ x: left / across, y: top / down });
-    context.imageSmoothingEnabled = scale / down < PIXELS_SEEN;
+    context.imageSmoothingEnabled = scale / down < SHARP_FROM;
     context.drawImage(
       this.part,
       ...[start.x * density, start.y * density, (columns / across) * scale, (rows / down) * scale],

@@ -1,9 +1,9 @@
-// All pairs: found by name, told apart by whether they are labelled.
+// The list of pairs, with search by name and a filter by label.
 
 const FILTERS = { all: () => true, open: (pair) => !pair.labelled, done: (pair) => pair.labelled };
 
 export class PairList {
-  // open(pair id) is called when somebody chooses a pair.
+  // open(pair id) is called when the user chooses a pair.
   constructor(open) {
     this.open = open;
     this.pairs = [];
@@ -40,7 +40,7 @@ export class PairList {
     );
   }
 
-  // The id of the pair so many steps from the one that is open, or null.
+  // The id of the pair that many steps from the open one, or null.
   neighbour(step) {
     const shown = this.shown;
     const at = shown.findIndex((pair) => pair.pair_id === this.current);
@@ -76,7 +76,7 @@ export class PairList {
     byId("progress-words").textContent = `${number(done)} of ${plural(counts.all, "pair")} labelled`;
     const shown = this.shown;
     byId("no-pairs").hidden = shown.length > 0;
-    byId("no-pairs").textContent = counts.all ? "No pair is like that." : "The server has no pairs.";
+    byId("no-pairs").textContent = counts.all ? "No matching pairs." : "The server has no pairs.";
     byId("pairs").replaceChildren(...shown.map((pair) => this.entry(pair)));
     if (hadFocus) byId("pairs").querySelector("[aria-current]")?.focus();
   }

@@ -1,11 +1,11 @@
-// One view of the pair in its pane: the picture, which part of it is seen, or words where there is none.
+// The pane of one view: its image, the visible part of it, or a message if there is no image.
 
 import { Painter } from "./painter.js";
 import { Pixels } from "./pixels.js";
 import { Viewport } from "./viewport.js";
 
 export class Pane {
-  // changed is called when the picture has to be drawn anew.
+  // changed is called when the pane must be redrawn.
   constructor(name, changed) {
     this.name = name;
     this.changed = changed;
@@ -30,7 +30,7 @@ export class Pane {
     this.changed();
   }
 
-  // view: {rows, columns} or null for a view that is missing; fetchRows gives its pixels.
+  // view: {rows, columns}, or null if the view is missing; fetchRows fetches its pixels.
   open(view, laterality, fetchRows) {
     this.close(view ? "Loading the image …" : `This pair has no ${this.name.toUpperCase()} view.`);
     this.element.classList.toggle("missing", view === null);
@@ -45,7 +45,7 @@ export class Pane {
         this.say("");
         this.changed();
       },
-      (error) => this.say(`The image does not show. ${error.message}`),
+      (error) => this.say(`The image could not be loaded. ${error.message}`),
     );
     this.changed();
   }
@@ -56,7 +56,7 @@ export class Pane {
     place.hidden = !words;
   }
 
-  // Where the pane stands on the stage, after a change of the window.
+  // Updates the pane's place on the stage after a change of the window.
   measure(stage) {
     const [pane, whole] = [this.element.getBoundingClientRect(), stage.getBoundingClientRect()];
     this.left = pane.left - whole.left;

@@ -1,9 +1,9 @@
-// The panel beside the stage: the lesions of the label, what the model found, and what to mind.
+// The panel beside the stage: the lesions of the label, the model's findings, and warnings.
 
 import { VIEWS, isCovered, lesionsOf } from "./labelling.js";
 import { colourOf } from "./marks.js";
 
-// New content, with the focus where it was: buttons are known by data-focus.
+// Replaces the content and keeps the focus: buttons are identified by data-focus.
 function refill(element, ...children) {
   const focused = element.contains(document.activeElement) ? document.activeElement.dataset.focus : null;
   element.replaceChildren(...children.flat().filter((child) => child !== null));
@@ -63,12 +63,12 @@ function findingEntry(desk, finding) {
 
 function modelWords(desk) {
   if (desk.pair.pair_id === null) return "";
-  if (desk.findingsError) return `The model could not look here. ${desk.findingsError}`;
-  if (!desk.findings) return "The model is looking …";
-  if (!desk.findings.lesions.length) return "The model found nothing here.";
-  const weaker = desk.findings.lesions.filter((finding) => finding.score < desk.leastScore).length;
+  if (desk.findingsError) return `The model failed on this pair. ${desk.findingsError}`;
+  if (!desk.findings) return "The model is running …";
+  if (!desk.findings.lesions.length) return "The model found no lesions.";
+  const weaker = desk.findings.lesions.filter((finding) => finding.score < desk.minScore).length;
   return desk.showsModel && weaker
-    ? `${plural(weaker, "weaker finding")} below ${scoreText(desk.leastScore)}`
+    ? `${plural(weaker, "weaker finding")} below ${scoreText(desk.minScore)}`
     : "";
 }
 

@@ -1,9 +1,9 @@
-// The greys of one view in as many pixels as are shown: few at first, all of them at a close look.
+// The grey values of one view at the resolution shown: coarse at first, full when zoomed in.
 
-const STEPS = [1024, 2048]; // rows to ask for; where more are shown, the whole image
+const STEPS = [1024, 2048]; // rows to request; above these, the whole image
 
 export class Pixels {
-  // fetchRows(rows) promises {rows, columns, values}; arrived() and failed(error) say how that went.
+  // fetchRows(rows) resolves to {rows, columns, values}; then arrived() or failed(error) is called.
   constructor(rows, fetchRows, arrived, failed) {
     this.rows = rows;
     this.fetchRows = fetchRows;
@@ -13,7 +13,7 @@ export class Pixels {
     this.asked = new Set();
   }
 
-  // The best greys at hand for so many rows of the screen, or null; better ones are on their way.
+  // The best values available for that many screen rows, or null; better ones are requested.
   forRows(shown) {
     const wanted = STEPS.find((rows) => rows >= shown && rows < this.rows) ?? this.rows;
     if (!this.asked.has(wanted)) this.ask(wanted);

@@ -1,12 +1,12 @@
-// What the pointer does on the stage: draw, move, resize, link, pan, zoom, and window by dragging.
+// Pointer actions on the stage: draw, move, resize, link, pan, zoom, window and level.
 
 import { between, moved, resized } from "./boxes.js";
 import { freeLesion, withBox } from "./labelling.js";
 
-const CLICK = 4; // screen pixels a click may wander
-const ZOOM = 0.0015; // for a unit of the wheel
-const LINE = 33; // units of the wheel in a line of those browsers that count lines
-const GREY = 0.0025; // share of all greys for a screen pixel
+const CLICK = 4; // screen pixels that the pointer may move during a click
+const ZOOM = 0.0015; // per unit of the wheel
+const LINE = 33; // units of the wheel per line, for browsers that count lines
+const GREY = 0.0025; // share of all grey values per screen pixel
 
 export class Pointer {
   constructor(stage, desk, grey) {
@@ -90,7 +90,7 @@ export class Pointer {
   windowing(pane) {
     const start = { ...this.grey.views[pane.name] };
     return {
-      // To the right more greys, upwards brighter: the level sinks.
+      // Right widens the window; up lowers the level, which brightens the image.
       move: (dx, dy) =>
         this.grey.set(pane.name, { width: start.width + GREY * dx, level: start.level + GREY * dy }),
       end() {},
@@ -148,7 +148,7 @@ export class Pointer {
     this.desk.changed();
   }
 
-  // Back to where the drag began.
+  // Reverts the current drag.
   cancel() {
     if (!this.drag) return false;
     Object.assign(this, { drag: null, hasMoved: false });

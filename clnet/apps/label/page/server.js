@@ -1,9 +1,9 @@
-// What is asked of MONAI Label's server. Each answer is data, or an error that says in words what went wrong.
+// Requests to MONAI Label's server. Each returns data or throws an error with a readable message.
 
 const ROOT = new URL("../", import.meta.url);
 const TOKEN = "clnet-token";
 const LONGEST_TEXT = 400;
-const LEAST_SCORE = 0.05; // of findings to ask for; the page shows those from its slider on
+const MIN_SCORE = 0.05; // of the findings to request; the page's slider hides more of them
 
 export class ServerError extends Error {
   constructor(status, message) {
@@ -13,7 +13,7 @@ export class ServerError extends Error {
 }
 
 export class Server {
-  // signIn(server, message) promises that somebody has signed in.
+  // signIn(server, message) resolves when the user has signed in.
   constructor(signIn) {
     this.signIn = signIn;
     this.signingIn = null;
@@ -28,7 +28,7 @@ export class Server {
   }
 
   findings(id, signal) {
-    return this.json(pairPath(id, "findings") + `?min_score=${LEAST_SCORE}`, { signal });
+    return this.json(pairPath(id, "findings") + `?min_score=${MIN_SCORE}`, { signal });
   }
 
   async pixels(id, view, rows, signal) {
@@ -38,7 +38,7 @@ export class Server {
     if (values.length !== size[0] * size[1]) {
       throw new ServerError(
         200,
-        `The ${view.toUpperCase()} view came with ${values.length} pixels, not ${size.join(" × ")}.`,
+        `The ${view.toUpperCase()} view has ${values.length} pixels instead of ${size.join(" × ")}.`,
       );
     }
     return { rows: size[0], columns: size[1], values };
@@ -61,7 +61,7 @@ export class Server {
     return this.json(`activelearning/${encodeURIComponent(strategy)}`, { method: "POST" });
   }
 
-  // By name and password, or with a token that somebody has already.
+  // Gets a token for a name and a password.
   async fetchToken(username, password) {
     const body = new URLSearchParams({ username, password, grant_type: "password" });
     const answer = await reach("auth/token", { method: "POST", body });
@@ -86,7 +86,7 @@ export class Server {
       if (answer.ok) return answer;
       const words = await wordsOf(answer);
       if (answer.status !== 401) throw new ServerError(answer.status, words);
-      // Several questions may wait for one sign-in, or come back after it.
+      // Several requests may wait for the same sign-in, or return after it.
       if (token === sessionStorage.getItem(TOKEN)) {
         this.signingIn ??= this.signIn(this, token ? words : "").finally(() => (this.signingIn = null));
         await this.signingIn;
@@ -115,7 +115,7 @@ async function wordsOf(answer) {
     if (typeof detail === "string") return detail;
     if (Array.isArray(detail)) return detail.map(({ loc, msg }) => `${loc.join(".")}: ${msg}`).join("; ");
   } catch {
-    // Not JSON: the text itself is all there is.
+    // Not JSON: show the text itself.
   }
   return text.slice(0, LONGEST_TEXT) || `The server answered ${answer.status}.`;
 }

@@ -1,4 +1,4 @@
-// From pair to pair: open, save, go on.
+// Opening, saving and leaving pairs.
 
 import { toJson } from "./labelling.js";
 import { say, sayError } from "./messages.js";
@@ -9,10 +9,10 @@ const SIDES = { L: "left breast", R: "right breast" };
 export class Session {
   constructor(server, desk, stage, list) {
     Object.assign(this, { server, desk, stage, list });
-    this.leaving = new AbortController(); // stops what was asked for a pair that is left
+    this.leaving = new AbortController(); // aborts the requests of a pair when it is left
   }
 
-  // Nothing is thrown from here on: what goes wrong is said.
+  // Shows errors instead of throwing them.
   async attempt(act) {
     try {
       return await act();
@@ -29,7 +29,7 @@ export class Session {
     });
   }
 
-  // The pair that the address names, or the first.
+  // Opens the pair named in the address, or the first one.
   openAddressed() {
     return this.attempt(async () => {
       const wanted = decodeURIComponent(location.hash.slice(1));
@@ -64,7 +64,7 @@ export class Session {
     history.replaceState(null, "", `#${encodeURIComponent(pairId)}`);
   }
 
-  // What the model finds comes later than the pair, and nobody waits for it.
+  // The model's findings arrive after the pair; nothing waits for them.
   async askModel(pairId, signal) {
     try {
       const findings = await this.server.findings(pairId, signal);
@@ -86,10 +86,10 @@ export class Session {
   step(by) {
     const next = this.list.neighbour(by);
     if (next) return this.open(next);
-    return say(by > 0 ? "This is the last pair of the list." : "This is the first pair of the list.");
+    return say(by > 0 ? "This is the last pair in the list." : "This is the first pair in the list.");
   }
 
-  // Whether the label has arrived.
+  // Resolves to whether the label was saved.
   async save() {
     const { pair_id: pairId } = this.desk.pair;
     if (pairId === null) return false;
@@ -111,16 +111,16 @@ export class Session {
       await this.server.removeLabel(pairId);
       this.desk.markRemoved();
       this.list.markLabelled(pairId, false);
-      say(`The label of ${pairId} is removed.`);
+      say(`Removed the label of ${pairId}.`);
     });
   }
 
   nextSample(strategy) {
     return this.attempt(async () => {
       const { id } = await this.server.nextSample(strategy);
-      if (id === undefined) return say("The server has no other pair to offer.");
+      if (id === undefined) return say("The server has no more pairs to suggest.");
       const pairId = this.list.pairWith(id);
-      if (pairId === null) return say(`The server offers the image ${id}, which is in no pair.`, "error");
+      if (pairId === null) return say(`The server suggests ${id}, which is not part of a pair.`, "error");
       return this.open(pairId);
     });
   }

@@ -1,11 +1,11 @@
-// The box that opens where the server wants to know who asks: name and password, or a token.
+// The sign-in dialog, for servers that require it: name and password, or a token.
 
 export function signIn(server, message) {
   const dialog = byId("sign-in");
   const form = dialog.querySelector("form");
   const error = byId("sign-in-error");
   error.textContent = message;
-  dialog.oncancel = (event) => event.preventDefault(); // without it there is nothing to see
+  dialog.oncancel = (event) => event.preventDefault(); // without signing in there is nothing to show
   dialog.showModal();
   return new Promise((signedIn) => {
     form.onsubmit = async (event) => {
@@ -15,7 +15,7 @@ export function signIn(server, message) {
         if (token) server.keepToken(token.trim());
         else await server.fetchToken(username, password);
       } catch (refusal) {
-        error.textContent = `Are name and password right? The server says: ${refusal.message}`;
+        error.textContent = `Check name and password. The server says: ${refusal.message}`;
         return;
       }
       form.reset();

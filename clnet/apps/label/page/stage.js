@@ -1,4 +1,4 @@
-// The stage: both panes, and over them one drawing of boxes and links.
+// The stage: both panes, and one drawing of boxes and links above them.
 
 import { between } from "./boxes.js";
 import { drawLinks } from "./links.js";
@@ -19,7 +19,7 @@ export class Stage {
     this.links = svg("g", { class: "links" });
     this.overlay.append(this.links, this.layers.cc, this.layers.mlo);
     this.pointer = null; // {x, y} on the stage
-    this.active = "cc"; // the view last pointed at: keys and sliders are for it
+    this.active = "cc"; // the view that the pointer last touched: keys and sliders apply to it
     new ResizeObserver(() => this.measure()).observe(this.element);
     desk.addEventListener("change", () => this.draw());
   }
@@ -74,8 +74,8 @@ export class Stage {
     this.desk.changed();
   }
 
-  // Who works without a pointer begins with a box in the middle of what is seen.
-  drawInTheMiddle() {
+  // Lets keyboard users start with a box in the centre of the visible part.
+  drawInCentre() {
     const { name, viewport, isEmpty } = this.activePane;
     if (isEmpty) return;
     const { width, height } = viewport.pane;
@@ -108,8 +108,8 @@ function describe(desk) {
   const views = VIEWS.map((name) =>
     desk.pair.views[name]
       ? `${name.toUpperCase()}: ${plural(desk.labelling[name].size, "box", "boxes")}`
-      : `${name.toUpperCase()}: no such view`,
+      : `${name.toUpperCase()}: missing`,
   );
-  const open = plural(desk.openFindings.length, "finding");
-  return `${views.join(". ")}. ${plural(linked, "link")}. ${open} of the model to look at.`;
+  const open = plural(desk.openFindings.length, "model finding");
+  return `${views.join(". ")}. ${plural(linked, "link")}. ${open} to review.`;
 }

@@ -22,7 +22,7 @@ export function makeToolbar(desk, stage, grey) {
   onInput("invert", ({ checked }) => (grey.inverted = checked));
   onInput("together", ({ checked }) => grey.join(checked, stage.active));
   onInput("shows-model", ({ checked }) => (desk.showsModel = checked));
-  onInput("least-score", ({ valueAsNumber }) => (desk.leastScore = valueAsNumber));
+  onInput("min-score", ({ valueAsNumber }) => (desk.minScore = valueAsNumber));
 
   desk.addEventListener("change", () => {
     for (const tool of ["edit", "pan", "link"]) {
@@ -39,14 +39,14 @@ export function makeToolbar(desk, stage, grey) {
     byId("invert").checked = grey.inverted;
     byId("together").checked = grey.together;
     byId("shows-model").checked = desk.showsModel;
-    byId("least-score").value = desk.leastScore;
-    byId("least-score-words").textContent = `from ${desk.leastScore.toFixed(2)}`;
+    byId("min-score").value = desk.minScore;
+    byId("min-score-words").textContent = `≥ ${desk.minScore.toFixed(2)}`;
     byId("hint").textContent = hint(desk);
   });
 }
 
 function hint(desk) {
-  if (desk.tool === "pan") return "Drag to move the picture.";
+  if (desk.tool === "pan") return "Drag to move the image.";
   if (desk.tool === "link") {
     return desk.linkFrom
       ? "Click the box of the same lesion in the other view."
@@ -54,6 +54,6 @@ function hint(desk) {
   }
   if (desk.selected) return "Drag to move, handles to resize, L to link, Delete to delete.";
   const [finding] = desk.openFindings;
-  const accepting = finding ? ` Click the tag M${finding.lesion_id} to accept what the model found.` : "";
+  const accepting = finding ? ` Click the tag M${finding.lesion_id} to accept the model's finding.` : "";
   return `Drag on a view to draw a box.${accepting}`;
 }

@@ -1,4 +1,4 @@
-// The labellings of a pair in the order they came, and which of them is saved.
+// The history of a pair's label, and which state of it is saved.
 
 import { isSame } from "./labelling.js";
 
@@ -10,7 +10,7 @@ export class Undo {
     this.future = [];
   }
 
-  go(labelling) {
+  push(labelling) {
     if (isSame(labelling, this.now)) return;
     this.past.push(this.now);
     this.future = [];

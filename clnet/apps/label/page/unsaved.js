@@ -1,6 +1,6 @@
-// Nobody loses boxes by going on: what to do with a label that is not saved.
+// Asks what to do with unsaved changes, so that no boxes are lost.
 
-// Promises "save", "discard" or "stay".
+// Resolves to "save", "discard" or "stay".
 export function askAboutUnsaved(pairId) {
   const dialog = byId("unsaved");
   byId("unsaved-pair").textContent = pairId;

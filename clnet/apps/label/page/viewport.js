@@ -1,7 +1,7 @@
-// Which part of an image a pane shows: on the screen = (in the image - origin) * scale, in pixels of a pane.
+// The part of an image that a pane shows: screen = (image - origin) * scale, in pixels of the pane.
 
 const MARGIN = 8; // pixels left free around an image that fits
-const CLOSEST = 32; // screen pixels for a pixel of the image
+const MAX_SCALE = 32; // screen pixels per image pixel
 
 export class Viewport {
   constructor() {
@@ -26,7 +26,7 @@ export class Viewport {
     this.y = (this.image.rows - this.pane.height / this.scale) / 2;
   }
 
-  // The middle stays in the middle when the pane changes its size.
+  // Keeps the centre in the centre when the pane changes its size.
   resize(pane) {
     const middle = this.toImage({ x: this.pane.width / 2, y: this.pane.height / 2 });
     this.pane = pane;
@@ -47,10 +47,10 @@ export class Viewport {
     return [start.x, start.y, end.x, end.y];
   }
 
-  // A scale at which the point of the image stands at the point of the pane.
+  // Sets the scale such that the anchor in the image is at the point of the pane.
   zoomTo(scale, point, anchor = this.toImage(point)) {
     this.isFitted = false;
-    this.scale = Math.min(Math.max(scale, this.fittingScale / 2), CLOSEST);
+    this.scale = Math.min(Math.max(scale, this.fittingScale / 2), MAX_SCALE);
     this.x = anchor.x - point.x / this.scale;
     this.y = anchor.y - point.y / this.scale;
     this.keepInSight();
@@ -67,7 +67,7 @@ export class Viewport {
     this.keepInSight();
   }
 
-  // The middle of the pane never leaves the image.
+  // Keeps the centre of the pane within the image.
   keepInSight() {
     const keep = (origin, shown, whole) => Math.min(Math.max(origin, -shown / 2), whole - shown / 2);
     this.x = keep(this.x, this.pane.width / this.scale, this.image.columns);

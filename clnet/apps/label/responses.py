@@ -1,4 +1,4 @@
-"""Findings of a pair in the forms that leave the server: lesions, boxes of one image, Slicer's markups."""
+"""The findings of a pair as the server returns them: lesions, the boxes of one image, 3D Slicer's markups."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,11 +15,11 @@ SCHEMA = (
     "https://raw.githubusercontent.com/slicer/slicer/master/Modules/Loadable/Markups/Resources/Schema/"
     "markups-schema-v1.0.3.json#"
 )
-UPRIGHT = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
+IDENTITY = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
 
 
 def lesions_of(findings: PairFindings, min_score: float) -> list[dict[str, Any]]:
-    """The lesions of a pair, the surest first: a box in one view or in both."""
+    """The lesions of a pair by falling score, each with its box in one view or in both."""
     lesions = []
     for number, lesion in enumerate(merge_into_lesions(findings, min_score), start=1):
         views: dict[str, Any] = dict.fromkeys(VIEW_NAMES)
@@ -32,7 +32,7 @@ def lesions_of(findings: PairFindings, min_score: float) -> list[dict[str, Any]]
 
 
 def boxes_of_image(lesions: Sequence[Mapping[str, Any]], pair: ImagePair, view: str) -> list[dict[str, Any]]:
-    """The boxes of one image, each with the box of the same lesion in the other image, if that shows it."""
+    """The boxes of one image, each with the box of the same lesion in the other view, if there is one."""
     other = next(name for name in VIEW_NAMES if name != view)
     boxes = []
     for lesion in lesions:
@@ -58,27 +58,27 @@ def slicer_markups(
     """The boxes of an image as ROIs that 3D Slicer loads.
 
     Args:
-        boxes: as `boxes_of_image` gives them.
+        boxes: as returned by `boxes_of_image`.
         spacing: see `slicer_boxes`.
         name: of the model, shown beside each box.
     """
     edges = torch.tensor([item["box"] for item in boxes], dtype=torch.float64).reshape(-1, 4)
     markups = []
     for item, place in zip(boxes, slicer_boxes(edges, spacing).tolist(), strict=True):
-        words = f"mass {item['lesion_id']}, score {item['score']:.2f}, {item['seen_in']}"
-        point = {"id": item["lesion_id"], "label": words, "description": name, "position": place[:3]}
+        label = f"mass {item['lesion_id']}, score {item['score']:.2f}, {item['seen_in']}"
+        point = {"id": item["lesion_id"], "label": label, "description": name, "position": place[:3]}
         markups.append(
             {
                 "type": "ROI",
-                "name": words,
+                "name": label,
                 "coordinateSystem": "LPS",
                 "coordinateUnits": "mm",
                 "roiType": "Box",
                 "center": place[:3],
-                "orientation": UPRIGHT,
+                "orientation": IDENTITY,
                 "size": place[3:],
                 "insideOut": False,
-                "controlPoints": [{**point, "orientation": UPRIGHT, "positionStatus": "defined"}],
+                "controlPoints": [{**point, "orientation": IDENTITY, "positionStatus": "defined"}],
                 "measurements": [{"name": "score", "enabled": True, "value": item["score"]}],
             }
         )
