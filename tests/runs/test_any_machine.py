@@ -4,6 +4,7 @@ import importlib
 import os
 import pkgutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -41,14 +42,13 @@ def test_a_phantom_is_made_by_as_many_workers_as_there_are_cores(tmp_path, monke
     dataset = importlib.import_module("clnet.phantom.dataset")
     asked = []
 
-    def one_instead(workers, context):
+    def one_thread_instead(workers, mp_context):
         asked.append(workers)
-        return pool(1, context)
+        return ThreadPoolExecutor(1)
 
-    pool = dataset.ProcessPoolExecutor
-    monkeypatch.setattr(dataset, "ProcessPoolExecutor", one_instead)
+    monkeypatch.setattr(dataset, "ProcessPoolExecutor", one_thread_instead)
     monkeypatch.setattr(os, "cpu_count", lambda: 7)
-    dataset.make_phantom(tmp_path, dataset.PhantomSettings(pairs=3, rows=64, columns=48))
+    dataset.make_phantom(tmp_path, dataset.PhantomSettings(pairs=3, rows=96, columns=64))
     assert asked == [7]
     assert (tmp_path / "datalist.json").exists()
 
