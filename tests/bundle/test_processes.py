@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from bundle_runs import run, run_outside
+from bundle_runs import run_outside
 
 from clnet.phantom import PhantomSettings, make_phantom
 
@@ -41,7 +41,7 @@ def test_evaluation_by_two_processes_gives_the_metrics_of_one(trained):
         "output_dir": trained,
         "weights": trained / "clnet-seed0" / "model.pt",
     }
-    run("evaluating", "evaluate", run_name="one", **settings)
+    run_outside("evaluating", "evaluate", run_name="one", **settings)
     several = {"processes": 2, "run_name": "two", "report": False}
     run_outside("evaluating", "evaluate", "multi_gpu_evaluate", **several, **settings)
     one, two = (json.loads((trained / name / "metrics.json").read_text()) for name in ("one", "two"))

@@ -59,6 +59,7 @@ def test_a_missing_view_has_no_links():
     assert link_by_geometry(pair, None, Rule(2.0, 0.5)).links == ()
 
 
+@pytest.mark.slow
 def test_the_rule_is_the_one_that_does_best_where_it_is_chosen():
     pairs = random_datalist(40)["test"]
     findings = random_findings(pairs, seed=2)
