@@ -113,7 +113,7 @@ def _arguments(config: Mapping[str, Any]) -> dict[str | None, Any]:
     """
     if not ConfigComponent.is_instantiable(config):
         return {}
-    module, _, name = str(ConfigComponent(config).resolve_module_name()).rpartition(".")
+    module, _, name = str(ConfigComponent(config).resolve_module_name()).rpartition(".")  # type: ignore[no-untyped-call]
     target, exists = optional_import(module, name=name)
     if not exists:
         return {None: None}  # MONAI says more about it
