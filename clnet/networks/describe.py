@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clnet.networks.backbone import LightBackbone
 from clnet.networks.clnet import PAPER_SETTINGS, CLNet
 from clnet.networks.detector import DecoderLayer, ViewInteractiveDecoder
 from clnet.networks.encoder import DeformableEncoder, EncoderLayer, ImageEncoder
 from clnet.networks.feature_levels import ImageFeatures
 from clnet.networks.lesion_linker import LesionLinker, LinkerLayer
+from clnet.networks.light import LightBackbone
 
 OPENED = (
     CLNet,

@@ -1,16 +1,20 @@
 """The shared image encoder: backbone, feature levels, and deformable self-attention between all cells."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from clnet.networks.backbone import make_backbone
 from clnet.networks.deformable_attention import DeformableAttention
 from clnet.networks.feature_levels import FeatureLevels, ImageFeatures
 from clnet.networks.feed_forward import FeedForward
 from clnet.networks.layers import Residual
+from clnet.networks.light import LightBackbone
 from clnet.networks.positions import sine_positions
+
+if TYPE_CHECKING:
+    from clnet.networks.resnet import ResNetBackbone
 
 
 class EncoderLayer(nn.Module):
@@ -75,7 +79,7 @@ class ImageEncoder(nn.Module):
         dropout: float,
     ) -> None:
         super().__init__()
-        self.backbone = make_backbone(backbone, backbone_weights)
+        self.backbone = _backbone(backbone, backbone_weights)
         self.levels = FeatureLevels(self.backbone.channels, levels, width)
         self.transformer = (
             DeformableEncoder(width, heads, levels, points, layers, ffn, dropout) if layers else None
@@ -91,3 +95,11 @@ class ImageEncoder(nn.Module):
         size = (images.shape[-2], images.shape[-1])
         features = self.levels(self.backbone(images), size, valid_size)
         return features if self.transformer is None else self.transformer(features)
+
+
+def _backbone(name: str, weights: str | Path | None) -> "LightBackbone | ResNetBackbone":
+    if name == "light":
+        return LightBackbone()
+    from clnet.networks.resnet import ResNetBackbone  # MONAI's import takes longer than all of ours
+
+    return ResNetBackbone(name, weights)

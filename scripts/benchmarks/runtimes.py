@@ -14,7 +14,7 @@ from clocks import take_turns
 
 from clnet.networks import PAPER_SETTINGS, CLNet
 from clnet.networks.exported import ExportedNetwork
-from clnet.ops.attention_path import choose_attention
+from clnet.ops.deformable_attention import choose_attention
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "networks"))
 from transformers_weights import randomise
