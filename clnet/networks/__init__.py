@@ -1,10 +1,10 @@
 """The networks of the paper, with no input or output of their own."""
 
-from clnet.networks.backbone import LightBackbone
 from clnet.networks.clnet import CLNet
 from clnet.networks.detector import ViewInteractiveDetector
 from clnet.networks.encoder import ImageEncoder
 from clnet.networks.lesion_linker import LesionLinker
+from clnet.networks.light import LightBackbone
 from clnet.networks.matcher import DetectorOutputs, LesionPairs, Matcher, NoMatcher
 from clnet.networks.pair_verification import PairVerification
 from clnet.networks.paired_query import PairedQueryDetector, PairedQueryMatcher

@@ -58,8 +58,7 @@ class DecoderLayer(nn.Module):
             [2B, N, D].
         """
         query, _ = self.self_attention(query, query, position, position)
-        references = reference[:, :, None].expand(-1, -1, len(features.shapes), -1)
-        update = self.cross_attention(query + position, references, features.tokens, features.shapes)
+        update = self.cross_attention(query + position, reference, features.tokens, features.shapes)
         query = self.ffn(self.cross_residual(query, update))
         if self.inter_attention is not None:
             informed, _ = self.inter_attention(query, swap_views(query), position, swap_views(position))

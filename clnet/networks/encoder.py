@@ -25,8 +25,7 @@ class EncoderLayer(nn.Module):
     def forward(self, features: ImageFeatures, positions: Tensor) -> ImageFeatures:
         """The same features with new tokens; positions [1, S, D] tell cells and levels apart."""
         tokens = features.tokens
-        references = features.centres[:, :, None].expand(-1, -1, len(features.shapes), -1)
-        update = self.attention(tokens + positions, references, tokens, features.shapes)
+        update = self.attention(tokens + positions, features.centres, tokens, features.shapes)
         return features._replace(tokens=self.ffn(self.attention_residual(tokens, update)))
 
 

@@ -4,20 +4,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from clnet.ops.dropout import AddDropout
-
 
 class Residual(nn.Module):
     """How every part of a transformer layer joins its input: ``LayerNorm(x + Dropout(update))``."""
 
     def __init__(self, width: int, dropout: float) -> None:
         super().__init__()
-        self.dropout = AddDropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.norm = nn.LayerNorm(width)
 
     def forward(self, x: Tensor, update: Tensor) -> Tensor:
         """X and update [..., D] to [..., D]."""
-        return self.norm(self.dropout(x, update))
+        return self.norm(x + self.dropout(update))
 
 
 class MultiHeadAttention(nn.Module):

@@ -44,8 +44,8 @@ class PairedDecoderLayer(nn.Module):
         """
         query, _ = self.self_attention(query, query, position, position)
         for view, features in enumerate(views):
-            places = references[:, view, :, None].expand(-1, -1, len(features.shapes), -1)
-            update = self.view_attentions[view](query + position, places, features.tokens, features.shapes)
+            attention, places = self.view_attentions[view], references[:, view]
+            update = attention(query + position, places, features.tokens, features.shapes)
             informed = self.view_residuals[view](query, update)
             query = torch.where(present[:, view, None, None], informed, query)
         return self.ffn(query)

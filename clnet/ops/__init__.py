@@ -1,1 +1,1 @@
-"""What the networks compute that PyTorch has no function for, or only a slow one."""
+"""Deformable attention: one function, its reference and its kernels; and convolutions in training on CPU."""

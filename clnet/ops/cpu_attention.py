@@ -1,24 +1,32 @@
 """Deformable attention on CPU in one pass: a PyTorch operator over kernels that numba compiles.
 
-It can be differentiated and is known to `torch.compile`. `attention_path` says when it is used.
+It can be differentiated and is known to `torch.compile`.
 """
 
 import functools
+import itertools
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from clnet.ops.compiled import compile_cached, in_threads
+from clnet.ops.reference import Shapes
 
 FEW_SAMPLES = 10_000
 """Below this, a second thread costs more than it brings."""
 
 
+def attend(value: Tensor, shapes: Shapes, centres: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
+    """See `clnet.ops.deformable_attention.deformable_attention`; all tensors float32, or all float64."""
+    return fused_attention(value, [size for shape in shapes for size in shape], centres, offsets, weights)
+
+
 @functools.cache
-def compiled_kernels(channels: int, dtype: torch.dtype) -> Any:
-    """The kernels for heads of so many channels: from numba's cache on disk, or compiled now.
+def prepare(dtype: torch.dtype) -> Any:
+    """The kernels, from numba's cache on disk or compiled now for this type of number.
 
     Raises:
         Exception: of any kind, where numba is missing or does not work.
@@ -29,40 +37,32 @@ def compiled_kernels(channels: int, dtype: torch.dtype) -> Any:
     inputs = (nothing, shapes, nothing, nothing, nothing)
 
     def compile_both(cache: bool) -> Any:
-        kernels = make_kernels(channels, cache)
-        kernels.forward(inputs, nothing, (1, 1, 1, 1), 0, 0)
-        kernels.backward(inputs, nothing, (nothing, nothing, nothing), (1, 1, 1, 1), 0, 0)
+        kernels = make_kernels(cache)
+        kernels.forward(inputs, nothing, (1, 1, 1, 1, 1), 0, 0)
+        kernels.backward(inputs, nothing, (nothing, nothing, nothing), (1, 1, 1, 1, 1), 0, 0)
         return kernels
 
-    return compile_cached(compile_both)
+    try:
+        return compile_both(cache=True)
+    except Exception:
+        # The cache may have no folder it can write to, or hold what somebody's full disk left of it.
+        return compile_both(cache=False)
 
 
 @torch.library.custom_op("clnet::deformable_attention", mutates_args=(), device_types="cpu")
 def fused_attention(
     value: Tensor, shapes: Sequence[int], centres: Tensor, offsets: Tensor, weights: Tensor
 ) -> Tensor:
-    """Sum the values that bilinear interpolation finds at the sampling places, by weight.
-
-    Places count in cells of each level's map, so that (0, 0) is the centre of its first cell. Outside the map
-    the value is 0.
-
-    Args:
-        value: [B, S, heads, C], the features of all levels, flattened row by row, level after level.
-        shapes: rows and columns of each of the L levels, one after the other.
-        centres: [B or 1, Q, L, 2], (x, y).
-        offsets: [B, Q, heads, L, points, 2], (x, y) of each sampling place from its centre.
-        weights: [B, Q, heads, L, points].
-
-    Returns:
-        [B, Q, heads · C].
-    """
+    """See `attend`; shapes are rows and columns of each level, one after the other."""
     _check(value, shapes, centres, offsets, weights)
     batch, queries, heads, _, points, _ = offsets.shape
     out = value.new_empty(batch, queries, heads * value.shape[-1])
-    kernels = compiled_kernels(value.shape[-1], value.dtype)
+    kernels = prepare(value.dtype)
     inputs = _flat(value, torch.tensor(shapes), centres, offsets, weights)
-    sizes = (heads, points, value.shape[1], queries)
-    in_threads(kernels.forward, (inputs, *_flat(out), sizes), batch * queries, weights.numel() >= FEW_SAMPLES)
+    sizes = (heads, value.shape[-1], points, value.shape[1], queries)
+    _in_threads(
+        kernels.forward, (inputs, *_flat(out), sizes), batch * queries, weights.numel() >= FEW_SAMPLES
+    )
     return out
 
 
@@ -79,13 +79,13 @@ def fused_attention_backward(
         torch.empty_like(offsets, memory_format=contiguous),
         torch.empty_like(weights, memory_format=contiguous),
     )
-    kernels = compiled_kernels(value.shape[-1], value.dtype)
+    kernels = prepare(value.dtype)
     inputs = _flat(value, torch.tensor(shapes), centres, offsets, weights)
-    sizes = (heads, points, value.shape[1], queries)
+    sizes = (heads, value.shape[-1], points, value.shape[1], queries)
     # By heads, not by queries: two queries may read the same place, two heads never do. What each thread
     # adds up does not depend on how many there are.
     arrays = (inputs, *_flat(grad), _flat(*grads), sizes)
-    in_threads(kernels.backward, arrays, batch * heads, weights.numel() >= FEW_SAMPLES)
+    _in_threads(kernels.backward, arrays, batch * heads, weights.numel() >= FEW_SAMPLES)
     return grads
 
 
@@ -141,3 +141,24 @@ def _check(value: Tensor, shapes: Sequence[int], centres: Tensor, offsets: Tenso
 
 def _flat(*tensors: Tensor) -> tuple[Any, ...]:
     return tuple(tensor.contiguous().view(-1).numpy() for tensor in tensors)
+
+
+def _in_threads(kernel: Any, arguments: tuple[Any, ...], total: int, many: bool) -> None:
+    """Run a kernel on 0 to total; if there is much to do, in as many parts as torch has threads."""
+    threads = max(1, min(torch.get_num_threads(), total)) if many else 1
+    ends = [total * index // threads for index in range(threads + 1)]
+    first, *others = itertools.pairwise(ends)
+    running = [_pool(threads - 1).submit(kernel, *arguments, *part) for part in others]
+    kernel(*arguments, *first)
+    for part in running:
+        part.result()
+
+
+@functools.cache
+def _pool(size: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(size, "clnet-kernels")
+
+
+if hasattr(os, "register_at_fork"):
+    # A forked process has none of its parent's threads.
+    os.register_at_fork(after_in_child=_pool.cache_clear)

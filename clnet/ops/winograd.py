@@ -1,8 +1,8 @@
 """Winograd's convolution: 3×3 kernels with a quarter of the multiplications (Lavin and Gray, 2016).
 
 The convolution of a tile is a product of polynomials. Their values at six points, multiplied point by point,
-give four outputs a row with six multiplications instead of twelve; in two dimensions, 16 outputs with 36
-instead of 144. What is left are 36 matrix products, one a point, between tiles and kernels.
+give four outputs per row with six multiplications instead of twelve; in two dimensions, 16 outputs with 36
+instead of 144. What is left are 36 matrix products, one per point, between tiles and kernels.
 """
 
 import functools
@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 TILE = 4
-"""Outputs a row of a tile."""
+"""Outputs per row of a tile."""
 POINTS = TILE + 2
-"""Inputs a row of a tile, and points at which polynomials are evaluated."""
+"""Inputs per row of a tile, and points at which polynomials are evaluated."""
 
 # F(4, 3) for the points 0, 1, -1, 2, -2 and infinity: outputs @ ((kernel @ k) * (inputs @ x)).
 INPUTS = (
@@ -36,14 +36,30 @@ KERNEL = (
 OUTPUTS = ((1, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 0), (0, 1, 1, 4, 4, 0), (0, 1, -1, 8, -8, 1))
 
 
+class WinogradConv2d(nn.Conv2d):
+    """A convolution that goes Winograd's way where that is quicker."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """See `torch.nn.Conv2d`."""
+        return winograd_convolution(x, self.weight) if takes_winograd(x, self) else super().forward(x)
+
+
+def use_winograd(network: nn.Module) -> None:
+    """Make each 3×3 convolution of a network without a bias a `WinogradConv2d`; names stay as they are."""
+    for module in network.modules():
+        if type(module) is nn.Conv2d and module.kernel_size == (3, 3) and module.bias is None:
+            module.__class__ = WinogradConv2d
+
+
 def takes_winograd(x: Tensor, convolution: nn.Conv2d) -> bool:
     """Whether it is quicker for this convolution of x [B, C, H, W]: in training on CPU, on maps of some size.
 
     In inference it gains little, and exact results count for more: Winograd's are some 1e-6 of the largest
-    apart, and useless in half precision.
+    apart, and useless in half precision, so autocast does without.
     """
     learns = torch.is_grad_enabled() and convolution.weight.requires_grad
     fits = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
+    fits = fits and not torch.is_autocast_enabled("cpu")
     plain = convolution.kernel_size == (3, 3) and convolution.stride == convolution.padding == (1, 1)
     tiled = x.shape[-2] % TILE == 0 and x.shape[-1] % TILE == 0
     # To transform the kernels costs the more the more channels there are, however few the tiles.

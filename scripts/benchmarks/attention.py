@@ -6,8 +6,8 @@ import torch
 from benchmarks.clocks import take_turns, times_as_fast
 from torch import Tensor
 
-from clnet.networks.deformable_attention import Shapes, deformable_attention
-from clnet.ops.cpu_attention import fused_attention
+from clnet.ops.cpu_attention import attend
+from clnet.ops.reference import Shapes, reference_attention
 
 HEADS, CHANNELS, POINTS, STRIDES = 8, 32, 4, (8, 16, 32, 64)
 
@@ -30,22 +30,20 @@ def encoder_inputs(rows: int, columns: int) -> tuple[Shapes, dict[str, Tensor]]:
         "centres": centres.contiguous(),
         "offsets": offsets,
         "weights": weights.view(1, cells, HEADS, len(shapes), POINTS),
-        "locations": (centres[:, :, None, :, None] + offsets + 0.5) / sizes[:, None],
     }
 
 
 def core(rows: int, columns: int, rounds: int) -> dict[str, Any]:
-    """Forward, and forward with backward, of both paths; the reference is given its locations for nothing."""
+    """Forward, and forward with backward, of both paths."""
     shapes, tensors = encoder_inputs(rows, columns)
-    flat_shapes = [size for shape in shapes for size in shape]
     learning = {name: tensor.clone().requires_grad_(name != "centres") for name, tensor in tensors.items()}
     grad = torch.ones(1, tensors["value"].shape[1], HEADS * CHANNELS)
 
     def fused(x: dict[str, Tensor]) -> Tensor:
-        return fused_attention(x["value"], flat_shapes, x["centres"], x["offsets"], x["weights"])
+        return attend(x["value"], shapes, x["centres"], x["offsets"], x["weights"])
 
     def reference(x: dict[str, Tensor]) -> Tensor:
-        return deformable_attention(x["value"], shapes, x["locations"], x["weights"])
+        return reference_attention(x["value"], shapes, x["centres"], x["offsets"], x["weights"])
 
     def both(function: Any) -> None:
         learned = [tensor for tensor in learning.values() if tensor.requires_grad]

@@ -14,7 +14,7 @@ from network_configs import build
 from transformers_weights import randomise
 
 from clnet.networks.exported import ExportedNetwork
-from clnet.ops.attention_path import choose_attention
+from clnet.ops.deformable_attention import choose_attention
 
 ROWS, COLUMNS = 512, 256
 

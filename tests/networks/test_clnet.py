@@ -129,8 +129,7 @@ def test_with_one_view_a_paired_query_reads_that_view_alone():
     expected = []
     for layer, heads in zip(detector.layers, detector.heads, strict=True):
         query, _ = layer.self_attention(query, query, position, position)
-        places = reference[:, :, None].expand(-1, -1, len(features.shapes), -1)
-        update = layer.view_attentions[0](query + position, places, features.tokens, features.shapes)
+        update = layer.view_attentions[0](query + position, reference, features.tokens, features.shapes)
         query = layer.ffn(layer.view_residuals[0](query, update))
         reference = heads[0](query, reference)[1]
         expected.append(reference)

@@ -2,32 +2,16 @@
 
 import multiprocessing
 import os
-import re
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clnet.networks import CLNet
-from clnet.networks.deformable_attention import DeformableAttention, deformable_attention
-from clnet.networks.exported import ExportedNetwork
-from clnet.ops import attention_path
-from clnet.ops.attention_path import AttentionPathError, choose_attention, takes_fused_path
 from clnet.ops.cpu_attention import fused_attention, fused_attention_backward
+from clnet.ops.reference import reference_attention
 
 SHAPES = [3, 4, 2, 2]
-
-
-@pytest.fixture(autouse=True)
-def fused_path():
-    """Whatever the environment of the test run says."""
-    choose_attention("fused")
-    yield
-    choose_attention("auto")
 
 
 def random_inputs(
@@ -51,9 +35,7 @@ def random_inputs(
 
 def by_reference(value, shapes, centres, offsets, weights):
     pairs = list(zip(shapes[::2], shapes[1::2], strict=True))
-    sizes = value.new_tensor([(columns, rows) for rows, columns in pairs])
-    locations = (centres[:, :, None, :, None] + offsets + 0.5) / sizes[:, None]
-    return deformable_attention(value, pairs, locations, weights)
+    return reference_attention(value, pairs, centres, offsets, weights)
 
 
 def gradients(function, inputs):
@@ -237,140 +219,3 @@ def test_the_operators_keep_the_rules_of_pytorch():
     detached = [tensor.detach() for tensor in leaves]
     grad = torch.rand(1, 2, 8, dtype=torch.float64)
     torch.library.opcheck(fused_attention_backward, (grad, detached[0], shapes, *detached[1:]))
-
-
-def attention_and_inputs():
-    torch.manual_seed(0)
-    attention = DeformableAttention(width=32, heads=4, levels=2, points=3)
-    torch.nn.init.normal_(attention.sampling_offsets.weight)
-    torch.nn.init.normal_(attention.attention_weights.weight)
-    return attention, (torch.rand(2, 5, 32), torch.rand(2, 5, 2, 4), torch.rand(2, 16, 32), [(3, 4), (2, 2)])
-
-
-def test_a_layer_compiles_as_one_graph_with_its_gradient():
-    attention, inputs = attention_and_inputs()
-    compiled = torch.compile(attention, fullgraph=True, backend="aot_eager")
-    for module in (attention, compiled):
-        module.zero_grad()
-        out = module(*inputs)
-        out.square().sum().backward()
-        gradient = attention.sampling_offsets.weight.grad.clone()
-        if module is attention:
-            expected, expected_gradient = out, gradient
-    torch.testing.assert_close(out, expected)
-    torch.testing.assert_close(gradient, expected_gradient)
-
-
-@pytest.mark.parametrize("boxes", [False, True], ids=["points", "boxes"])
-def test_a_layer_gives_the_same_on_both_paths(boxes):
-    attention, (query, references, tokens, shapes) = attention_and_inputs()
-    references = references if boxes else references[..., :2]
-    results = []
-    for path in ("fused", "reference"):
-        choose_attention(path)
-        asking = references.clone().requires_grad_()
-        out = attention(query, asking, tokens, shapes, torch.arange(16)[None].expand(2, -1) > 13)
-        results.append([out, *torch.autograd.grad(out.square().sum(), [asking, *attention.parameters()])])
-    for found, expected in zip(*results, strict=True):
-        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
-
-
-def test_the_fused_path_is_for_single_and_double_precision_on_cpu():
-    assert takes_fused_path(torch.rand(1, 4))
-    assert takes_fused_path(torch.rand(1, 4, dtype=torch.float64))
-    assert not takes_fused_path(torch.rand(1, 4, dtype=torch.bfloat16))
-    assert not takes_fused_path(torch.rand(1, 4), torch.rand(1, 4, dtype=torch.float64))
-    assert not takes_fused_path(torch.rand(1, 4, device="meta"))
-    choose_attention("reference")
-    assert not takes_fused_path(torch.rand(1, 4))
-    with pytest.raises(AttentionPathError, match="'fast' is not one of auto, fused, reference"):
-        choose_attention("fast")
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_exports_take_the_reference():
-    network = ExportedNetwork(CLNet(width=32, object_queries=6, decoder_layers=1, encoder_layers=1)).eval()
-    image = torch.rand(1, 2, 64, 48)
-    traced = str(torch.jit.trace(network, image).inlined_graph)
-    exported = str(torch.export.export(network, (image,), strict=False).graph)
-    for graph in (traced, exported):
-        assert "grid_sampler" in graph
-        assert "clnet::" not in graph and "clnet.deformable" not in graph
-
-
-ATTEND = """
-import logging, sys
-logging.basicConfig(level=logging.INFO)
-{before}
-import torch
-from clnet.networks.deformable_attention import DeformableAttention
-torch.manual_seed(0)
-for attempt in range(2):
-    attention = DeformableAttention(32, 4, 1, 2)
-    out = attention(torch.rand(1, 3, 32), torch.rand(1, 3, 1, 2), torch.rand(1, 4, 32), [(2, 2)])
-    out.sum().backward()
-print(out.sum().item())
-"""
-
-
-def run_attention(before="", **variables):
-    environment = {name: text for name, text in os.environ.items() if name != "CLNET_ATTENTION"}
-    return subprocess.run(
-        [sys.executable, "-c", ATTEND.format(before=before)],
-        env=environment | {"PYTHONPATH": os.pathsep.join(sys.path)} | variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-FUSED = "deformable attention: the fused path on CPU"
-REFERENCE = "deformable attention: the reference path"
-
-
-@pytest.mark.slow
-def test_without_numba_the_reference_is_taken_and_one_message_says_why():
-    done = run_attention("sys.modules['numba'] = None")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count(REFERENCE) == 1
-    assert "WARNING" in done.stderr
-    assert "needs numba, which does not work here: ModuleNotFoundError" in done.stderr
-
-
-@pytest.mark.slow
-def test_where_nothing_can_be_cached_the_fused_path_is_taken_nevertheless(tmp_path):
-    """A file where numba would make its folder: not even root can write there."""
-    (tmp_path / "file").touch()
-    done = run_attention(NUMBA_CACHE_DIR=str(tmp_path / "file" / "cache"))
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count(FUSED) == 1
-    assert REFERENCE not in done.stderr
-
-
-@pytest.mark.slow
-def test_processes_that_compile_at_the_same_time_do_not_disturb_each_other(tmp_path):
-    variables = {"NUMBA_CACHE_DIR": str(tmp_path), "CLNET_ATTENTION": "fused"}
-    with ThreadPoolExecutor(2) as pool:
-        both = [pool.submit(run_attention, **variables) for _ in range(2)]
-    results = {done.result().stdout for done in both}
-    assert len(results) == 1
-    assert float(results.pop())
-    assert list(tmp_path.rglob("*.nbc")), "nothing was cached"
-
-
-@pytest.mark.parametrize(
-    ("chosen", "error"), [("fused", "ImportError('broken')"), ("fast", "'fast' is not one")]
-)
-def test_a_choice_that_cannot_be_had_is_an_error(chosen, error, monkeypatch):
-    def broken(channels, dtype):
-        raise ImportError("broken")
-
-    monkeypatch.setattr(attention_path, "compiled_kernels", broken)
-    monkeypatch.setattr(attention_path, "_chosen", [])
-    attention_path._fused_on_cpu.cache_clear()
-    monkeypatch.setenv("CLNET_ATTENTION", chosen)
-    with pytest.raises(AttentionPathError, match=re.escape(error)):
-        takes_fused_path(torch.rand(1, 4))
-    monkeypatch.setenv("CLNET_ATTENTION", "reference")
-    assert not takes_fused_path(torch.rand(1, 4))

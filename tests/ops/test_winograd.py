@@ -5,8 +5,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from clnet.networks import resnet
 from clnet.networks.resnet import ResNetBackbone
+from clnet.ops import winograd
 from clnet.ops.winograd import INPUTS, KERNEL, OUTPUTS, takes_winograd, winograd_convolution
 
 
@@ -56,6 +56,8 @@ def test_it_is_taken_where_kernels_learn_and_tiles_fit():
     assert not takes_winograd(x, convolution().requires_grad_(False))
     with torch.no_grad():
         assert not takes_winograd(x, convolution())
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not takes_winograd(x, convolution())
 
 
 def test_a_resnet_learns_the_same_with_it_and_without(monkeypatch):
@@ -64,7 +66,7 @@ def test_a_resnet_learns_the_same_with_it_and_without(monkeypatch):
     taken = []
 
     def gradients(answer):
-        monkeypatch.setattr(resnet, "takes_winograd", lambda *it: taken.append(answer(*it)) or taken[-1])
+        monkeypatch.setattr(winograd, "takes_winograd", lambda *it: taken.append(answer(*it)) or taken[-1])
         maps = network(image)
         loss = torch.stack([one.square().mean() for one in maps]).sum()
         return maps, torch.autograd.grad(loss, list(network.parameters()))

@@ -1,15 +1,10 @@
 """ResNets under torchvision's names, with weights from a file, for grey images."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 from transformers_weights import randomise, resnet, torchvision_names
 
-from clnet.networks.backbone import BackboneError, LightBackbone, make_backbone
-from clnet.networks.resnet import FrozenBatchNorm2d, ResNetBackbone
+from clnet.networks.resnet import BackboneError, FrozenBatchNorm2d, ResNetBackbone
 
 KINDS = {
     "resnet18": ([2, 2, 2, 2], False),
@@ -59,21 +54,13 @@ def test_with_weights_the_stem_and_first_stage_are_frozen(tmp_path):
     assert learns == {"conv1": False, "layer1": False, "layer2": True, "layer3": True, "layer4": True}
 
 
-def test_norm_and_convolution_in_one_have_the_output_and_gradients_of_one_after_the_other():
+def test_the_frozen_norm_has_the_output_and_gradient_of_batch_norm_in_evaluation():
     torch.manual_seed(0)
-    convolution, norm = (
-        torch.nn.Conv2d(3, 5, 3, stride=2, padding=1, bias=False).double(),
-        FrozenBatchNorm2d(5),
-    )
+    norm = FrozenBatchNorm2d(5)
     randomise(norm.double())
-    x = torch.rand(2, 3, 9, 8, dtype=torch.float64, requires_grad=True)
-    apart = torch.nn.functional.batch_norm(
-        convolution(x), norm.running_mean, norm.running_var, norm.weight, norm.bias
-    )
-    results = [
-        [out, *torch.autograd.grad(out.square().sum(), [x, convolution.weight])]
-        for out in (norm.convolve(convolution, x), apart)
-    ]
+    x = torch.rand(2, 5, 9, 8, dtype=torch.float64, requires_grad=True)
+    plain = torch.nn.functional.batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias)
+    results = [[out, *torch.autograd.grad(out.square().sum(), [x])] for out in (norm(x), plain)]
     for found, expected in zip(*results, strict=True):
         torch.testing.assert_close(found, expected)
 
@@ -84,12 +71,6 @@ def test_batch_norm_stays_as_it_is_in_training():
     sum(feature.sum() for feature in backbone(torch.rand(2, 1, 64, 64))).backward()
     assert all(torch.equal(buffer, before[name]) for name, buffer in backbone.named_buffers())
     assert not any("bn" in name for name, _ in backbone.named_parameters())
-
-
-def test_the_light_backbone_halves_the_image_to_strides_4_8_and_16():
-    backbone = LightBackbone()
-    maps = backbone(torch.rand(3, 1, 160, 96))
-    assert [tuple(m.shape) for m in maps] == [(3, 32, 40, 24), (3, 48, 20, 12), (3, 64, 10, 6)]
 
 
 def test_weights_of_another_resnet_are_refused_by_name_and_shape(tmp_path):
@@ -125,20 +106,48 @@ def test_a_missing_file_is_named(tmp_path):
         ResNetBackbone("resnet18", tmp_path / "nowhere.pth")
 
 
-def test_an_unknown_backbone_is_answered_with_the_known_ones():
-    with pytest.raises(BackboneError, match=r"'vgg'.*light, resnet18, resnet34, resnet50"):
-        make_backbone("vgg")
+def test_an_unknown_resnet_is_answered_with_the_known_ones():
+    with pytest.raises(BackboneError, match=r"'vgg'.*resnet18, resnet34, resnet50"):
+        ResNetBackbone("vgg")
 
 
-def test_the_light_backbone_takes_no_weights():
-    with pytest.raises(BackboneError, match="from scratch"):
-        make_backbone("light", "weights.pth")
+@pytest.mark.parametrize("stages", [(), (0, 1), (2, 5), (3, 2), (2, 2)])
+def test_stages_that_do_not_exist_or_do_not_rise_are_refused(stages):
+    with pytest.raises(BackboneError, match=r"stages: .* must be one or more of 1, 2, 3, 4, in rising order"):
+        ResNetBackbone("resnet18", stages=stages)
 
 
-@pytest.mark.slow
-def test_the_light_network_is_there_without_the_import_of_monai():
-    """Which takes longer than PyTorch's; only ResNets need it."""
-    code = "import sys; from clnet.networks import CLNet; CLNet(); sys.exit('monai' in sys.modules)"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, check=False)
-    assert done.returncode == 0
+@pytest.mark.parametrize("stages", [(1,), (1, 3), (2, 3), (1, 2, 3, 4)])
+@torch.no_grad()
+def test_a_resnet_may_end_at_any_stage_and_gives_the_maps_of_the_whole_one(stages, tmp_path):
+    torch.manual_seed(0)
+    whole = ResNetBackbone("resnet18", stages=(1, 2, 3, 4))
+    state = {name: tensor for name, tensor in whole.state_dict().items() if name[:5] != "layer"}
+    state |= {
+        name: tensor
+        for name, tensor in whole.state_dict().items()
+        if name[:5] == "layer" and int(name[5]) <= stages[-1]
+    }
+    torch.save(state, tmp_path / "shortened.pth")  # as a file without later stages and fc
+    backbone = ResNetBackbone("resnet18", tmp_path / "shortened.pth", stages)
+    image = torch.rand(1, 1, 64, 96)
+    maps = backbone(image)
+    expected = [whole(image)[stage - 1] for stage in stages]
+    assert set(backbone.state_dict()) == set(state)
+    assert backbone.channels == [64 * 2 ** (stage - 1) for stage in stages]
+    assert backbone.strides == [64 // one.shape[2] for one in maps]
+    for found, of_whole in zip(maps, expected, strict=True):
+        assert torch.equal(found, of_whole)
+
+
+def test_under_autocast_it_learns_in_half_precision():
+    torch.manual_seed(0)
+    backbone, image = ResNetBackbone("resnet18", stages=(2, 3)), torch.rand(1, 1, 64, 64)
+    expected = backbone(image)
+    with torch.autocast("cpu", torch.bfloat16):
+        maps = backbone(image)
+    for found, exact in zip(maps, expected, strict=True):
+        assert found.dtype == torch.bfloat16
+        assert (found - exact).abs().max() < 0.1 * exact.abs().max()
+    sum(one.float().sum() for one in maps).backward()
+    assert all(parameter.grad.isfinite().all() for parameter in backbone.parameters())
