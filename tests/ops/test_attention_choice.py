@@ -1,4 +1,4 @@
-"""One function for deformable attention: which way it is computed, and that all ways agree."""
+"""`clnet.ops.deformable_attention`: how attention is computed, and that both ways agree."""
 
 import os
 import re
