@@ -49,7 +49,7 @@ class ScoreDisagreement(ScoringMethod):
         """Score the pending pairs."""
         pending = self.pending()
         for start in range(0, len(pending), SAVE_EVERY):
-            infos = {}
+            infos: dict[str, dict[str, Any]] = {}
             for pair in pending[start : start + SAVE_EVERY]:
                 score = {DISAGREEMENT: {"score": self._score(pair), "model": self.model.key}}
                 infos |= dict.fromkeys(pair.images.values(), score)
