@@ -25,7 +25,7 @@ from clnet.findings.types import FINDINGS_FILE, Findings, read_findings, write_f
 
 BREASTS = "breasts"
 RECORD = "breast.json"
-MEASUREMENTS, MAMMOGRAPHY_CAD, PICTURE = "measurements.dcm", "mammography_cad.dcm", "picture.png"
+PICTURE = "picture.png"
 
 
 def write_breast(output: Path, result: BreastResult, model: str, write_more: Callable[[Path], None]) -> None:

@@ -21,8 +21,6 @@ from clnet.errors import ClnetError
 from clnet.findings.types import PairFindings
 from clnet.predict.analysed import AnalysedBreast
 from clnet.predict.breast_folder import (
-    MAMMOGRAPHY_CAD,
-    MEASUREMENTS,
     PICTURE,
     read_breast,
     remove_unfinished,
@@ -33,9 +31,8 @@ from clnet.predict.bundle import load
 from clnet.predict.loading import LoadedBreast, reason_of
 from clnet.predict.model import BATCH_SIZE, MIN_SCORE, BundleModel
 from clnet.predict.summary import Summary, write_common
+from clnet.reports.dicom import DICOM_REPORTS
 from clnet.reports.sr_document import save_report
-from clnet.reports.sr_mammography_cad import mammography_cad_report
-from clnet.reports.sr_measurements import measurement_report
 
 
 class PredictError(ClnetError):
@@ -174,8 +171,8 @@ class Analysis:
 
         def write_more(folder: Path) -> None:
             if report is not None:
-                save_report(measurement_report(report), folder / MEASUREMENTS)
-                save_report(mammography_cad_report(report), folder / MAMMOGRAPHY_CAD)
+                for name, make in DICOM_REPORTS.items():
+                    save_report(make(report), folder / f"{name}.dcm")
             if not result.shows_text:
                 result.draw().save(folder / PICTURE)
 

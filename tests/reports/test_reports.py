@@ -23,12 +23,11 @@ from clnet.data.reader import read_image
 from clnet.findings.lesions import merge_into_lesions
 from clnet.findings.types import Detections, Link, PairFindings
 from clnet.phantom import PhantomSettings, make_phantom
+from clnet.reports.dicom import DICOM_REPORTS
 from clnet.reports.sr_document import BreastReport, ReportSourceError, report_source, save_report
 from clnet.reports.sr_mammography_cad import mammography_cad_report
-from clnet.reports.sr_measurements import measurement_report
 
 FILMS = Path(__file__).parent.parent / "data" / "cbis-ddsm"
-WRITERS = {"measurements": measurement_report, "mammography_cad": mammography_cad_report}
 
 CC = Detections(np.array([[10.25, 20.5, 30.75, 44], [50, 60, 71.5, 80]]), np.array([0.91, 0.72]))
 MLO = Detections(np.array([[12, 22, 33.3, 41], [5, 70, 9, 75]]), np.array([0.55, 0.05]))
@@ -71,7 +70,7 @@ def report(found, sources):
 
 def written(report, kind, folder):
     path = folder / f"{kind}.dcm"
-    save_report(WRITERS[kind](report), path)
+    save_report(DICOM_REPORTS[kind](report), path)
     return path
 
 
@@ -85,13 +84,13 @@ def test_lesions_boxes_scores_and_links_are_read_back(report, found, tmp_path, k
 
 
 @needs("dciodvfy", "dicom3tools")
-@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("kind", DICOM_REPORTS)
 def test_dciodvfy_finds_no_error(report, tmp_path, kind):
     assert errors_of_dciodvfy(written(report, kind, tmp_path)) == []
 
 
 @needs("dsrdump", "dcmtk")
-@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("kind", DICOM_REPORTS)
 def test_dcmtk_reads_it(report, tmp_path, kind):
     assert complaints_of_dsrdump(written(report, kind, tmp_path)) == []
 
@@ -108,17 +107,17 @@ def test_the_checkers_would_find_an_error(sources, tmp_path):
     assert complaints_of_dsrdump(path) != []
 
 
-@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("kind", DICOM_REPORTS)
 def test_patient_and_study_are_those_of_the_first_view(report, kind):
-    document, first = WRITERS[kind](report), next(iter(report.sources.values()))
+    document, first = DICOM_REPORTS[kind](report), next(iter(report.sources.values()))
     for keyword in ("PatientName", "PatientID", "StudyInstanceUID"):
         assert document[keyword].value == first[keyword].value, keyword
     assert document.SeriesInstanceUID != first.SeriesInstanceUID
 
 
-@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("kind", DICOM_REPORTS)
 def test_every_image_is_in_the_evidence_under_its_own_study(report, kind):
-    document = WRITERS[kind](report)
+    document = DICOM_REPORTS[kind](report)
     listed = {
         (study.StudyInstanceUID, image.ReferencedSOPInstanceUID)
         for name in ("CurrentRequestedProcedureEvidenceSequence", "PertinentOtherEvidenceSequence")
@@ -153,7 +152,7 @@ def test_a_cad_report_has_the_form_of_its_template(sources):
 def test_the_same_key_gives_the_same_uids_and_another_key_others(sources):
     uids = [
         writer(report_of(FOUND["linked"], sources["phantom"], key)).SOPInstanceUID
-        for writer in WRITERS.values()
+        for writer in DICOM_REPORTS.values()
         for key in ("1", "1", "2")
     ]
     assert uids[0] == uids[1] and uids[3] == uids[4]
@@ -166,11 +165,11 @@ def test_values_that_no_report_may_hold_are_left_empty(tmp_path):
     assert (source.PatientSex, source.StudyDate, source.StudyTime) == ("", "", "")
     findings = PairFindings("p", CC)
     report = BreastReport("L", tuple(merge_into_lesions(findings, 0.3)), {"cc": source}, "1", "", "k")
-    for writer in WRITERS.values():
+    for writer in DICOM_REPORTS.values():
         assert writer(report).PatientSex is None or writer(report).PatientSex == ""
 
 
-@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("kind", DICOM_REPORTS)
 def test_no_warning_of_a_library_quotes_the_patient(tmp_path, recwarn, kind):
     source = source_of(save(tmp_path / "a.dcm", PatientName="Secret", PatientID="secret" * 20))
     report = BreastReport("L", (), {"cc": source}, "1", "", "k")

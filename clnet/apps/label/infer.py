@@ -18,11 +18,9 @@ from clnet.errors import ClnetError
 from clnet.findings.types import PairFindings
 from clnet.predict.loading import LoadedBreast
 from clnet.predict.model import MIN_SCORE, BundleModel
+from clnet.reports.dicom import DICOM_REPORTS
 from clnet.reports.sr_document import save_report
-from clnet.reports.sr_mammography_cad import mammography_cad_report
-from clnet.reports.sr_measurements import measurement_report
 
-REPORTS = {"measurements": measurement_report, "mammography_cad": mammography_cad_report}
 PARAMS = {"min_score": MIN_SCORE, "alone": False, "report": ""}
 
 
@@ -118,8 +116,8 @@ def _checked(request: Mapping[str, Any]) -> dict[str, Any]:
         raise RequestError(f"min_score is {score!r}; expected a number from 0 to 1")
     if not isinstance(params["alone"], bool):
         raise RequestError(f"alone is {params['alone']!r}; expected true or false")
-    if params["report"] and params["report"] not in REPORTS:
-        raise RequestError(f"report is {params['report']!r}; expected one of {', '.join(REPORTS)}")
+    if params["report"] and params["report"] not in DICOM_REPORTS:
+        raise RequestError(f"report is {params['report']!r}; expected one of {', '.join(DICOM_REPORTS)}")
     return params
 
 
@@ -131,7 +129,7 @@ def _report(
     if report is None:
         raise RequestError("no DICOM report: the images are not DICOM")
     file = _temporary_file(".dcm")
-    save_report(REPORTS[params["report"]](report), file)
+    save_report(DICOM_REPORTS[params["report"]](report), file)
     return str(file)
 
 
