@@ -7,7 +7,7 @@ from monai.losses.focal_loss import sigmoid_focal_loss
 from torch import Tensor
 
 from clnet.distributed import mean_count
-from clnet.losses.assignment import DetectionCost, assign_detections, assign_paired_queries, giou
+from clnet.losses.assignment import DetectionCost, giou
 from clnet.losses.targets import LesionBoxes
 
 
@@ -17,10 +17,6 @@ class DetectionLoss(DetectionCost):
 
     Matching has the same weights, α and γ.
     """
-
-    def assign(self, logits: Tensor, boxes: Tensor, lesions: LesionBoxes) -> Tensor:
-        """The object query of each box, int [layers, T]; logits and boxes as in `loss`."""
-        return assign_detections(self.cost(logits, boxes, lesions), lesions)
 
     def loss(
         self, logits: Tensor, boxes: Tensor, lesions: LesionBoxes, queries: Tensor, present: Tensor
@@ -51,12 +47,3 @@ class DetectionLoss(DetectionCost):
             "detection_l1": self.l1_weight * (matched - truth).abs().sum() / count,
             "detection_giou": self.giou_weight * (1 - giou(matched, truth)).sum() / count,
         }
-
-
-@dataclass(frozen=True)
-class PairedDetectionLoss(DetectionLoss):
-    """``L_D^CC + L_D^MLO`` (appendix), where a lesion has the same paired query in both views."""
-
-    def assign(self, logits: Tensor, boxes: Tensor, lesions: LesionBoxes) -> Tensor:
-        """The paired query of each box, int [layers, T]."""
-        return assign_paired_queries(self.cost(logits, boxes, lesions), lesions)

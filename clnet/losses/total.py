@@ -6,15 +6,29 @@ from torch import Tensor, nn
 
 from clnet.losses.assignment import link_targets
 from clnet.losses.detection import DetectionLoss
-from clnet.losses.targets import gather_targets
+from clnet.losses.targets import LesionBoxes, gather_targets
 from clnet.ops.precision import full_precision
 
 
-class HasLoss(Protocol):
-    """A matcher, see `clnet.networks.Matcher.loss`."""
+class Detector(Protocol):
+    """Part of a network, see `clnet.networks.ViewInteractiveDetector.assign`."""
+
+    def assign(self, cost: Tensor, lesions: LesionBoxes) -> Tensor:
+        """Which query answers for which lesion."""
+
+
+class Matcher(Protocol):
+    """Part of a network, see `clnet.networks.Matcher.loss`."""
 
     def loss(self, outputs: dict[str, Tensor], candidates: Tensor, breast: Tensor) -> dict[str, Tensor]:
         """The parts of its loss."""
+
+
+class Network(Protocol):
+    """See `clnet.networks.CLNet`."""
+
+    detector: Detector
+    matcher: Matcher
 
 
 class CLNetLoss(nn.Module):
@@ -22,16 +36,16 @@ class CLNetLoss(nn.Module):
 
     Args:
         detection: L_D.
-        matcher: that of the network; it owns its part of the loss.
+        network: that is trained; its detector assigns queries, its matcher owns a part of the loss.
 
     Attributes:
         parts: the parts of the last loss, detached, for those who record them.
     """
 
-    def __init__(self, detection: DetectionLoss, matcher: HasLoss) -> None:
+    def __init__(self, detection: DetectionLoss, network: Network) -> None:
         super().__init__()
         self.detection = detection
-        self.matcher = [matcher]  # in a list, lest its parameters count as the loss's
+        self.parts_of_network = network.detector, network.matcher  # no module of the loss: a tuple
         self.parts: dict[str, Tensor] = {}
 
     def forward(self, outputs: dict[str, Tensor], target: dict[str, Any]) -> Tensor:
@@ -48,12 +62,13 @@ class CLNetLoss(nn.Module):
         outputs = {name: full_precision(output) for name, output in outputs.items()}
         logits, boxes, present = outputs["logits"], outputs["boxes"], target["present"]
         lesions = gather_targets(target["lesions"], present, boxes)
-        queries = self.detection.assign(logits, boxes, lesions)
+        detector, matcher = self.parts_of_network
+        queries = detector.assign(self.detection.cost(logits, boxes, lesions), lesions)
         # Links point at embeddings of the last decoder layer, so its assignment is the one that counts.
         candidates = link_targets(lesions, queries[-1], dustbin=logits.shape[-1])
         parts = {
             **self.detection.loss(logits, boxes, lesions, queries, present),
-            **self.matcher[0].loss(outputs, candidates, lesions.breast_of_lesion),
+            **matcher.loss(outputs, candidates, lesions.breast_of_lesion),
         }
         self.parts = {name: part.detach() for name, part in parts.items()}
         return sum(parts.values(), start=logits.new_zeros(()))

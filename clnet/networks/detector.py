@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from clnet.losses.assignment import assign_detections
+from clnet.losses.targets import LesionBoxes
 from clnet.networks.deformable_attention import DeformableAttention
 from clnet.networks.feature_levels import ImageFeatures
 from clnet.networks.feed_forward import FeedForward
@@ -136,3 +138,7 @@ class ViewInteractiveDetector(nn.Module):
             if self.box_refinement:
                 reference = layer_boxes.detach()
         return DetectorOutputs(torch.stack(logits), torch.stack(boxes), to_pairs(query), to_pairs(position))
+
+    def assign(self, cost: Tensor, lesions: LesionBoxes) -> Tensor:
+        """The object query of each of T boxes, int [layers, T], given their cost [layers, T, N]."""
+        return assign_detections(cost, lesions)

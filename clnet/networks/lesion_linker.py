@@ -1,18 +1,14 @@
 """The Lesion Linker (Section 3.3): link queries that find the same lesion in the detections of both views."""
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 
+from clnet.losses.link import LinkLoss
 from clnet.networks.dustbin import absent_candidates, append_dustbin, exclude
 from clnet.networks.feed_forward import FeedForward
 from clnet.networks.heads import PRIOR_LOGIT
 from clnet.networks.layers import MLP, ResidualAttention, cosine_similarity
 from clnet.networks.matcher import DetectorOutputs, LesionPairs, Matcher
-
-if TYPE_CHECKING:  # the loss comes from the config; importing it would import MONAI
-    from clnet.losses.link import LinkLoss
 
 
 class LinkerLayer(nn.Module):
@@ -81,7 +77,7 @@ class LesionLinker(Matcher):
         ffn: int,
         dropout: float,
         link_queries: int,
-        loss: "LinkLoss",
+        loss: LinkLoss,
     ) -> None:
         super().__init__()
         self.width = width

@@ -1,16 +1,12 @@
 """Pair Verification (appendix): the alternative that asks of every two detections whether they match."""
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 
+from clnet.losses.link import PairVerificationLoss
 from clnet.networks.dustbin import absent_candidates, append_dustbin, exclude
 from clnet.networks.layers import MLP
 from clnet.networks.matcher import DetectorOutputs, LesionPairs, Matcher
-
-if TYPE_CHECKING:  # the loss comes from the config; importing it would import MONAI
-    from clnet.losses.link import PairVerificationLoss
 
 
 class PairVerification(Matcher):
@@ -21,7 +17,7 @@ class PairVerification(Matcher):
         loss: L_V.
     """
 
-    def __init__(self, width: int, loss: "PairVerificationLoss") -> None:
+    def __init__(self, width: int, loss: PairVerificationLoss) -> None:
         super().__init__()
         self.width = width
         self.verification_loss = loss

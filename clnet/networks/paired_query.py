@@ -5,6 +5,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from clnet.losses.assignment import assign_paired_queries
+from clnet.losses.targets import LesionBoxes
 from clnet.networks.deformable_attention import DeformableAttention
 from clnet.networks.feature_levels import ImageFeatures
 from clnet.networks.feed_forward import FeedForward
@@ -121,6 +123,10 @@ class PairedQueryDetector(nn.Module):
             query[:, None].expand(both),
             position[:, None].expand(both),
         )
+
+    def assign(self, cost: Tensor, lesions: LesionBoxes) -> Tensor:
+        """The paired query of each of T boxes, int [layers, T], given their cost [layers, T, N]."""
+        return assign_paired_queries(cost, lesions)
 
 
 class PairedQueryMatcher(Matcher):

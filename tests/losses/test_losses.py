@@ -6,9 +6,10 @@ import pytest
 import torch
 from network_configs import build_with_loss
 from transformers.loss.loss_deformable_detr import DeformableDetrHungarianMatcher, DeformableDetrImageLoss
-from whole_loss import DETECTION, compare, link_loss
+from whole_loss import compare, link_loss
 
-from clnet.losses import DetectionLoss, PairedDetectionLoss, PairVerificationLoss
+from clnet.losses import PairVerificationLoss
+from clnet.losses.assignment import assign_detections, assign_paired_queries
 from clnet.losses.link import LossSettingError
 
 EMPTY_BOXES, NO_IDS = torch.zeros(0, 4), torch.zeros(0, dtype=torch.long)
@@ -201,8 +202,8 @@ def test_losses_and_gradients_are_finite(targets, scale):
         outputs["link_similarity"] = outputs["link_similarity"].sign()
     for output in outputs.values():
         output.requires_grad_()
-    for detection in (DetectionLoss(**DETECTION), PairedDetectionLoss(**DETECTION)):
-        parts = compare(outputs, targets, BOTH, detection)
+    for assign in (assign_detections, assign_paired_queries):
+        parts = compare(outputs, targets, BOTH, assign)
         assert all(part.isfinite() and part >= 0 for part in parts.values())
         parts["loss"].backward()
     for name, output in outputs.items():

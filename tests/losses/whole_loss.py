@@ -1,8 +1,11 @@
 """The whole loss of a network that has two matchers at once, with the paper's settings."""
 
+from types import SimpleNamespace
+
 import torch
 
 from clnet.losses import CLNetLoss, DetectionLoss, LinkLoss, PairVerificationLoss
+from clnet.losses.assignment import assign_detections
 
 DETECTION = {"class_weight": 2.0, "l1_weight": 5.0, "giou_weight": 2.0, "alpha": 0.25, "gamma": 2.0}
 LINK = {
@@ -28,8 +31,9 @@ class BothMatchers:
         }
 
 
-def compare(outputs, targets, present, detection=None) -> dict[str, torch.Tensor]:
+def compare(outputs, targets, present, assign=assign_detections) -> dict[str, torch.Tensor]:
     """The loss and its parts."""
-    loss = CLNetLoss(detection or DetectionLoss(**DETECTION), BothMatchers())
+    network = SimpleNamespace(detector=SimpleNamespace(assign=assign), matcher=BothMatchers())
+    loss = CLNetLoss(DetectionLoss(**DETECTION), network)
     total = loss(outputs, {"lesions": targets, "present": present})
     return {"loss": total, **loss.parts}

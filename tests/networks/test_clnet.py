@@ -171,9 +171,9 @@ def test_settings_that_fit_nothing_are_refused(settings, message):
         raise caught.value.__cause__
 
 
-def test_the_loss_asks_the_very_matcher_of_the_network():
+def test_the_loss_asks_the_very_parts_of_the_network():
     network, loss = build_with_loss()
-    assert loss.matcher[0] is network.matcher
+    assert loss.parts_of_network == (network.detector, network.matcher)
     assert not list(loss.parameters()), "weights are the network's alone"
 
 
