@@ -242,7 +242,7 @@ def test_a_breast_that_is_killed_while_written_is_as_if_never_begun(run, tmp_pat
         ([FILMS, "--output", FILMS / "out"], "lies in"),
         (
             [FILMS, "--output", "out", "--bundle", "nowhere"],
-            "nowhere: neither a bundle (configs/train.yaml is missing) nor a training run",
+            "nowhere: neither a bundle (configs/inference.yaml is missing) nor a training run",
         ),
         ([FILMS, "--output", "out", "--device", "abacus"], "device is abacus"),
         ([FILMS, "--output", "out", "--batch-size", "0"], "batch_size is 0; at least 1 is expected"),

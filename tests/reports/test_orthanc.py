@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from report_files import needs
-from test_reports import FOUND, WRITERS, report_of, sources, written  # noqa: F401
+from test_reports import FOUND, report_of, sources, written  # noqa: F401
+
+from clnet.reports.dicom import DICOM_REPORTS
 
 
 def free_port():
@@ -57,7 +59,7 @@ def orthanc(tmp_path):
 @needs("Orthanc", "orthanc")
 def test_reports_load_into_the_study_of_their_images(orthanc, sources, tmp_path):  # noqa: F811
     report = report_of(FOUND["linked"], sources["phantom"])
-    files = [*sources["phantom"].values(), *(written(report, kind, tmp_path) for kind in WRITERS)]
+    files = [*sources["phantom"].values(), *(written(report, kind, tmp_path) for kind in DICOM_REPORTS)]
     assert [orthanc("/instances", Path(file).read_bytes())["Status"] for file in files] == ["Success"] * 4
     (study,) = orthanc("/studies")
     series = [orthanc(f"/series/{name}") for name in orthanc(f"/studies/{study}")["Series"]]

@@ -168,6 +168,7 @@ def test_a_tiny_ablation_from_nothing_and_once_more(tmp_path, monkeypatch, capsy
     table = TABLES["temperature"]
     for module in ("ablation", "ablations.evidence", "ablations.page"):  # each imported the name
         monkeypatch.setattr(f"{module}.TABLES", {"temperature": replace(table, rows=table.rows[1:])})
+    monkeypatch.setattr("ablations.evidence.QUESTIONS", [])  # of other tables
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.chdir(ROOT)
     said = []
@@ -176,7 +177,7 @@ def test_a_tiny_ablation_from_nothing_and_once_more(tmp_path, monkeypatch, capsy
             [
                 *("--budget", "1", "--output", str(tmp_path / "output"), "--docs", str(tmp_path / "docs")),
                 *("--pairs", "24", "--resamples", "20", "--", "--size", "[64, 48]", "--batch_size", "4"),
-                *("--network_def#width", "32", "--val_interval", "1"),
+                *("--width", "32", "--val_interval", "1"),
             ]
         )
         said.append(capsys.readouterr().out)
