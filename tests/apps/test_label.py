@@ -249,7 +249,7 @@ BOX = [10, 20, 30, 40]
     [
         ({"cc": {"boxes": [[10, 20, 30, 4000]], "lesion_ids": ["1"]}}, "outside the image of 224 columns"),
         ({"cc": {"boxes": [[30, 20, 10, 40]], "lesion_ids": ["1"]}}, "with x_min < x_max"),
-        ({"cc": {"boxes": [BOX, BOX], "lesion_ids": ["1", "1"]}}, "a lesion has one box in a view"),
+        ({"cc": {"boxes": [BOX, BOX], "lesion_ids": ["1", "1"]}}, "a lesion has one box per view"),
         ({"cc": {"boxes": [BOX], "lesion_ids": []}}, "each box needs the id of its lesion"),
         ({"cc": {"boxes": [BOX], "lesion_ids": [1]}}, "a list of strings"),
         ({"cc": {"boxes": [BOX], "lesion_ids": ["\ud800"]}}, "a list of strings"),
