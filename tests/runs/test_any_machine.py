@@ -18,6 +18,8 @@ def another_machine(monkeypatch):
     Only of these two rooms: PyTorch does not survive that the operators of `clnet.ops` are registered twice.
     """
     rooms = ("clnet.phantom", "clnet.runs")
+    for room in rooms:
+        importlib.import_module(room)
     before = {name: module for name, module in sys.modules.items() if name.startswith(rooms)}
     for name in before:
         monkeypatch.delitem(sys.modules, name)
@@ -29,6 +31,8 @@ def another_machine(monkeypatch):
     for name in [name for name in sys.modules if name.startswith(rooms)]:
         del sys.modules[name]
     sys.modules |= before
+    for room in rooms:  # the package has them as attributes, too
+        setattr(sys.modules["clnet"], room.removeprefix("clnet."), sys.modules[room])
 
 
 IMPORT_EVERYTHING = """
