@@ -45,7 +45,7 @@ class CLNetLoss(nn.Module):
     def __init__(self, detection: DetectionLoss, network: Network) -> None:
         super().__init__()
         self.detection = detection
-        self.parts_of_network = network.detector, network.matcher  # no module of the loss: a tuple
+        self.parts_of_network = network.detector, network.matcher  # a tuple: their weights are not the loss's
         self.parts: dict[str, Tensor] = {}
 
     def forward(self, outputs: dict[str, Tensor], target: dict[str, Any]) -> Tensor:
