@@ -75,7 +75,6 @@ def load(source: str | Path | None = None, device: torch.device | str | None = N
         inferer=parser.get_parsed_content("inferer"),
         loader=PairLoader(preprocessing.transforms[0].apply_voi, preprocessing),
         postprocessing=parser.get_parsed_content("postprocessing"),
-        amp=parser.get_parsed_content("amp"),
     )
 
 

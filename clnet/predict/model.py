@@ -46,7 +46,6 @@ class BundleModel:
         network, inferer: from a batch to raw outputs.
         loader: from images to samples.
         postprocessing: from raw outputs to findings.
-        amp: mixed precision (bfloat16).
     """
 
     name: str
@@ -57,7 +56,6 @@ class BundleModel:
     inferer: Callable[..., Any]
     loader: PairLoader
     postprocessing: Callable[[Any], Any]
-    amp: bool = False
 
     def predict(
         self,
@@ -130,8 +128,7 @@ class BundleModel:
     def find(self, batch: Batch) -> list[PairFindings]:
         """The findings of each pair of a collated batch."""
         inputs, _, positional, named = prepare_batch(batch, self.device)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.amp):
-            outputs = self.inferer(inputs, self.network, *positional, **named)
+        outputs = self.inferer(inputs, self.network, *positional, **named)
         return self.postprocessing({**batch, "pred": outputs})["findings"]
 
     def result(

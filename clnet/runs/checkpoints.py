@@ -38,7 +38,8 @@ class Checkpoints:
 
     Args:
         folder: where the files go.
-        network: may be wrapped for several processes.
+        network: that learns; may be wrapped for several processes.
+        validated: the network that validation measures and ``model.pt`` holds: the same, or its moving average.
         optimizer: whose state is kept.
         schedule: of the learning rate.
         sampler: of the training data; it is told the epoch to resume with.
@@ -52,6 +53,7 @@ class Checkpoints:
         self,
         folder: str | Path,
         network: nn.Module,
+        validated: nn.Module,
         optimizer: Optimizer,
         schedule: LRScheduler,
         sampler: HasEpoch,
@@ -61,6 +63,7 @@ class Checkpoints:
     ) -> None:
         self.folder = Path(folder)
         self.network = getattr(network, "module", network)
+        self.validated = getattr(validated, "module", validated)
         self.optimizer = optimizer
         self.schedule = schedule
         self.sampler = sampler
@@ -80,12 +83,14 @@ class Checkpoints:
             return
         best_epoch = self.evaluator.state.best_metric_epoch
         if best_epoch == engine.state.epoch or best_epoch < 0:
-            save_atomically(self.network.state_dict(), self.folder / BEST)
+            save_atomically(self.validated.state_dict(), self.folder / BEST)
         if engine.state.epoch % self.interval and engine.state.epoch != engine.state.max_epochs:
             return
+        averaged = {} if self.validated is self.network else {"validated": self.validated.state_dict()}
         save_atomically(
             {
                 "network": self.network.state_dict(),
+                **averaged,
                 "optimizer": self.optimizer.state_dict(),
                 "schedule": self.schedule.state_dict(),
                 "trainer": {"epoch": engine.state.epoch, "iteration": engine.state.iteration},
@@ -106,6 +111,8 @@ class Checkpoints:
         state = load_checkpoint(path)
         try:
             self.network.load_state_dict(state["network"])
+            if self.validated is not self.network:
+                self.validated.load_state_dict(state["validated"])
             self.optimizer.load_state_dict(state["optimizer"])
         except (KeyError, ValueError, RuntimeError) as error:
             raise CheckpointError(

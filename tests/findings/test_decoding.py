@@ -7,7 +7,7 @@ from network_configs import build
 
 from clnet.findings.decoding import DecodeFindingsd, decode_findings
 from clnet.findings.types import Attention, Link
-from clnet.predict.inferer import LinkInferer
+from clnet.predict.inferer import NetworkInferer
 from clnet.preprocessing.placement import Placement
 
 # CC is halved; MLO is mirrored about a width of 40 and halved.
@@ -109,10 +109,10 @@ def test_attention_on_what_is_not_written_is_left_out():
 @pytest.mark.parametrize("attention", [True, False])
 def test_the_inferer_asks_a_linker_for_its_attention_if_told_to(attention):
     network = build(width=32).eval()
-    given = LinkInferer(attention)(torch.zeros(1, 2, 32, 32), network)
+    given = NetworkInferer(attention=attention)(torch.zeros(1, 2, 32, 32), network)
     assert ("link_attention" in given) is attention
 
 
 def test_the_inferer_asks_no_network_for_what_it_has_not():
     network = build("paired_query", width=32).eval()
-    assert "paired_logits" in LinkInferer(attention=True)(torch.zeros(1, 2, 32, 32), network)
+    assert "paired_logits" in NetworkInferer(attention=True)(torch.zeros(1, 2, 32, 32), network)

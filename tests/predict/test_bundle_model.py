@@ -58,7 +58,7 @@ def test_mixed_precision_is_a_setting_of_the_bundle(bundle):
     plain = load(bundle, "cpu")
     (bundle / "configs" / "model.yaml").write_text("amp: true\n")
     mixed = load(bundle, "cpu")
-    assert (plain.amp, mixed.amp) == (False, True)
+    assert (plain.inferer.amp, mixed.inferer.amp) == (False, True)
     seen = []
     mixed.network.register_forward_hook(lambda module, inputs, outputs: seen.append(outputs))
     make_phantom(bundle / "data", PhantomSettings(pairs=3, rows=96, columns=64), workers=1)

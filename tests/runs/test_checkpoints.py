@@ -26,9 +26,10 @@ def train(folder, max_epochs, interval=1, val_interval=1):
     ValidationHandler(val_interval, evaluator).attach(trainer)
     ValidateLastEpoch(evaluator, val_interval).attach(trainer)
     schedule = torch.optim.lr_scheduler.ConstantLR(trainer.optimizer)
-    Checkpoints(folder, trainer.network, trainer.optimizer, schedule, Sampler(), evaluator, interval).attach(
-        trainer
-    )
+    network = trainer.network
+    Checkpoints(
+        folder, network, network, trainer.optimizer, schedule, Sampler(), evaluator, interval
+    ).attach(trainer)
 
     @trainer.on(Events.EPOCH_COMPLETED)
     def look(engine):
@@ -61,6 +62,19 @@ def test_checkpoints_to_resume_from_come_at_intervals_and_at_the_end(tmp_path, i
     _, written = train(tmp_path, max_epochs=5, interval=interval)
     assert written[LAST] == expected
     assert written[BEST] == [1, 2, 4]  # recall is 0.25, 0.75, 0.5, 0.8, 0.6
+
+
+def test_the_moving_average_is_what_is_kept_and_it_is_resumed(tmp_path):
+    average = torch.nn.Linear(2, 1)
+    trainer, evaluator = small_trainer([], max_epochs=1), small_evaluator()
+    schedule = torch.optim.lr_scheduler.ConstantLR(trainer.optimizer)
+    parts = trainer.optimizer, schedule, Sampler(), evaluator
+    Checkpoints(tmp_path, trainer.network, average, *parts).save(trainer)
+    kept = torch.load(tmp_path / BEST, weights_only=True)
+    torch.testing.assert_close(kept, dict(average.state_dict()))
+    other = torch.nn.Linear(2, 1)
+    Checkpoints(tmp_path, trainer.network, other, *parts).load(trainer)
+    torch.testing.assert_close(dict(other.state_dict()), kept)
 
 
 def test_workers_of_the_validation_stay_from_one_validation_to_the_next():
