@@ -28,7 +28,8 @@ from clnet.data.pair import Pair
 from clnet.evaluation.bootstrap import draw_patients, interval
 from clnet.evaluation.metrics import EvaluationSettings, evaluate
 from clnet.evaluation.resampled import difference, statistics
-from clnet.findings.lesions import suppress_duplicates
+from clnet.findings.duplicates import kept_indices
+from clnet.findings.lesions import SAME_PLACE
 from clnet.findings.types import Detections, Findings, Link, PairFindings, read_findings
 from clnet.phantom import PhantomSettings, make_phantom
 from clnet.runs.provenance import data_fingerprint, git_commit
@@ -79,7 +80,7 @@ def link_by_geometry(pair: PairFindings, extents: Extents | None, rule: Rule) ->
 
 def _sure(view: Detections, least_score: float) -> list[int]:
     """Detections that reach the score, have an area, and do not repeat a surer one."""
-    kept_index = suppress_duplicates(view)
+    kept_index = kept_indices(view, SAME_PLACE)
     can_be = (view.scores >= least_score) & (view.boxes[:, 2:] > view.boxes[:, :2]).all(1)
     return [index for index in np.flatnonzero(can_be).tolist() if kept_index[index] == index]
 

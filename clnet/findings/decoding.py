@@ -1,13 +1,14 @@
 """From a network's raw outputs to findings in the pixels of the stored images."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from clnet.boxes import clip_to_image, denormalise
 from clnet.data.pair import VIEW_NAMES
+from clnet.findings.duplicates import kept_indices
 from clnet.findings.types import Attention, Detections, Link, PairFindings
 from clnet.preprocessing.placement import Placement
 
@@ -20,19 +21,25 @@ class DecodeFindingsd:
 
     Args:
         max_detections: kept in each view, those with the highest scores.
+        duplicate_iou: of detections of a view that overlap by this IoU or more the surest alone is kept; None
+            keeps all.
     """
 
-    def __init__(self, max_detections: int) -> None:
+    def __init__(self, max_detections: int, duplicate_iou: float | None = None) -> None:
         self.max_detections = max_detections
+        self.duplicate_iou = duplicate_iou
 
     def __call__(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Read ``pred`` and the batch it belongs to; see `decode_findings`."""
-        findings = decode_findings(data["pred"], data, self.max_detections)
+        findings = decode_findings(data["pred"], data, self.max_detections, self.duplicate_iou)
         return {**data, "findings": findings, "lesion_boxes": data["original_boxes"]}
 
 
 def decode_findings(
-    outputs: Mapping[str, Tensor], batch: Mapping[str, Any], max_detections: int
+    outputs: Mapping[str, Tensor],
+    batch: Mapping[str, Any],
+    max_detections: int,
+    duplicate_iou: float | None = None,
 ) -> list[PairFindings]:
     """Turn the outputs of `CLNet` for a batch into findings.
 
@@ -41,53 +48,72 @@ def decode_findings(
             ``link_scores`` [B, P], and, where it was asked for, ``link_attention`` [B, P, 2, N + 1].
         batch: ``image`` [B, 2, H, W] and lists of B: ``pair_id``, ``placements``, ``meta``.
         max_detections: kept in each view, those with the highest scores.
+        duplicate_iou: see `DecodeFindingsd`; links of a duplicate become links of the one that is kept.
     """
     rows, columns = batch["image"].shape[-2:]
     scores = outputs["logits"][-1].float().sigmoid().cpu()  # [B, 2, N]
     boxes = denormalise(outputs["boxes"][-1].double().cpu(), rows, columns)
     links, link_scores = outputs["links"].cpu(), outputs["link_scores"].float().cpu()
-    kept = scores.argsort(dim=-1, descending=True, stable=True)[..., :max_detections]
+    surest = scores.argsort(dim=-1, descending=True, stable=True)[..., :max_detections]
     attention = outputs.get("link_attention")
     findings = []
     for index, pair_id in enumerate(batch["pair_id"]):
-        views = {
-            name: _detections(
-                boxes[index, view, kept[index, view]],
-                scores[index, view, kept[index, view]],
+        cc, mlo = (
+            _decode_view(
+                boxes[index, view],
+                scores[index, view],
+                surest[index, view],
                 batch["placements"][index][view],
                 batch["meta"][index][view],
+                duplicate_iou,
             )
-            for view, name in enumerate(VIEW_NAMES)
-        }
-        kept_in = [
-            kept[index, view] if views[name] else kept.new_empty(0) for view, name in enumerate(VIEW_NAMES)
-        ]
-        seen = None if attention is None else _attention_of_pair(attention[index].float().cpu(), kept_in)
-        pair_links = _links_of_pair(links[index], link_scores[index], _places(kept_in), seen)
-        findings.append(PairFindings(pair_id, views["cc"], views["mlo"], pair_links))
+            for view in range(len(VIEW_NAMES))
+        )
+        seen = None if attention is None else _attention_of_pair(attention[index].float().cpu(), (cc, mlo))
+        pair_links = _links_of_pair(links[index], link_scores[index], (cc.places, mlo.places), seen)
+        findings.append(PairFindings(pair_id, cc.detections, mlo.detections, pair_links))
     return findings
 
 
-def _detections(
-    boxes: Tensor, scores: Tensor, placement: dict[str, float] | None, meta: Mapping[str, Any] | None
-) -> Detections | None:
-    """Boxes [n, 4] in pixels of the canvas to boxes in pixels of the file; None for a missing view."""
+class _DecodedView(NamedTuple):
+    """The detections that are kept of a view, and where object queries are among them."""
+
+    detections: Detections | None
+    queries: Tensor
+    """int [n], the object query of each."""
+    places: dict[int, int]
+    """The place of each object query; that of the surer one for a duplicate."""
+
+
+def _decode_view(
+    boxes: Tensor,
+    scores: Tensor,
+    surest: Tensor,
+    placement: dict[str, float] | None,
+    meta: Mapping[str, Any] | None,
+    duplicate_iou: float | None,
+) -> _DecodedView:
+    """Boxes [N, 4] in pixels of the canvas to detections in pixels of the file; none for a missing view."""
     if placement is None or meta is None:
-        return None
-    original = clip_to_image(Placement.from_dict(placement).invert(boxes), meta["rows"], meta["columns"])
-    return Detections(original.float().numpy(), scores.double().numpy())
+        return _DecodedView(None, surest[:0], {})
+    original = Placement.from_dict(placement).invert(boxes[surest])
+    original = clip_to_image(original, meta["rows"], meta["columns"])
+    every = Detections(original.float().numpy(), scores[surest].double().numpy())
+    kept = list(range(len(every))) if duplicate_iou is None else kept_indices(every, duplicate_iou)
+    firsts = sorted(set(kept))
+    place = {first: number for number, first in enumerate(firsts)}
+    return _DecodedView(
+        Detections(every.boxes[firsts], every.scores[firsts]),
+        surest[firsts],
+        {query: place[first] for query, first in zip(surest.tolist(), kept, strict=True)},
+    )
 
 
-def _places(kept: Sequence[Tensor]) -> list[dict[int, int]]:
-    """For each view, where each detection is among the findings; nowhere in a missing view."""
-    return [{query: place for place, query in enumerate(view.tolist())} for view in kept]
-
-
-def _attention_of_pair(weights: Tensor, kept: Sequence[Tensor]) -> list[Attention]:
+def _attention_of_pair(weights: Tensor, decoded: Sequence[_DecodedView]) -> list[Attention]:
     """For each of P links its weights [P, 2, N + 1] on the findings of each view and on the dustbin."""
     views = []
-    for view, detections in zip(weights.unbind(1), kept, strict=True):
-        columns = torch.cat([detections, detections.new_tensor([view.shape[-1] - 1])])
+    for view, (_, queries, _) in zip(weights.unbind(1), decoded, strict=True):
+        columns = torch.cat([queries, queries.new_tensor([view.shape[-1] - 1])])
         views.append(view[:, columns].double().mul(1000).round().div(1000).tolist())
     return [Attention(tuple(cc), tuple(mlo)) for cc, mlo in zip(*views, strict=True)]
 
@@ -103,7 +129,7 @@ def _links_of_pair(
     Args:
         links: int [P, 2], detections in CC and MLO.
         scores: [P].
-        places: see `_places`; what is not there (the dustbin too) is None in a link.
+        places: of `_DecodedView`; what is not there (the dustbin too) is None in a link.
         attention: of each link, if known.
     """
     best: dict[tuple[int | None, int | None], Link] = {}

@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from clnet.boxes import box_iou
 from clnet.data.pair import VIEW_NAMES
-from clnet.findings.types import Detection, Detections, PairFindings
+from clnet.findings.duplicates import kept_indices
+from clnet.findings.types import Detection, PairFindings
 
 SAME_PLACE = 0.5  # IoU from which two detections of a view are one
 
@@ -50,7 +48,7 @@ def merge_into_lesions(pair: PairFindings, min_score: float, min_link_score: flo
         min_score: the least score of a lesion.
         min_link_score: the least score of a link.
     """
-    kept_index = {name: suppress_duplicates(view) for name, view in pair.views.items()}
+    kept_index = {name: kept_indices(view, SAME_PLACE) for name, view in pair.views.items()}
     free = {name: set(surest) for name, surest in kept_index.items()}
     lesions: list[Lesion] = []
 
@@ -73,17 +71,3 @@ def merge_into_lesions(pair: PairFindings, min_score: float, min_link_score: flo
         for index in sorted(free.get(name, ())):
             take({name: index}, None)
     return sorted((lesion for lesion in lesions if lesion.score >= min_score), key=lambda item: -item.score)
-
-
-def suppress_duplicates(view: Detections) -> list[int]:
-    """For each detection its own index, or that of the surer one that it duplicates."""
-    overlaps = np.asarray(box_iou(view.boxes, view.boxes)) if len(view) else np.zeros((0, 0))
-    kept_index = list(range(len(view)))
-    surest: list[int] = []
-    for index in np.argsort(-view.scores, kind="stable").tolist():
-        repeats = [other for other in surest if overlaps[index, other] >= SAME_PLACE]
-        if repeats:
-            kept_index[index] = repeats[0]
-        else:
-            surest.append(index)
-    return kept_index

@@ -100,6 +100,39 @@ class LinkLoss:
 
 
 @dataclass(frozen=True)
+class PartnerLoss:
+    """L_partner: the cross-entropy of the right partner of each lesion, divided by the number of lesions.
+
+    A lesion in both views counts half in each. One that a view does not show counts by the dustbin of the
+    view that shows it. If the other view is missing, the dustbin is all there is, which costs nothing.
+
+    Attributes:
+        weight: of the loss.
+    """
+
+    weight: float
+
+    def __call__(self, partner: Tensor, candidates: Tensor, breast: Tensor) -> dict[str, Tensor]:
+        """Compare partners with lesions.
+
+        Args:
+            partner: [B, 2, N, N + 1], log probabilities; see `clnet.networks.GeometricLinker`.
+            candidates: int [R, 2], for each lesion its detection in CC and in MLO; N where there is none.
+            breast: int [R], whose lesion it is.
+
+        Returns:
+            ``link_partner``: a scalar, weighted.
+        """
+        n = partner.shape[2]
+        shown = candidates < n  # [R, 2]
+        own = candidates.clamp(max=n - 1)
+        cc = partner[breast, 0, own[:, 0], candidates[:, 1]] * shown[:, 0]
+        mlo = partner[breast, 1, own[:, 1], candidates[:, 0]] * shown[:, 1]
+        mean = (cc + mlo) / shown.sum(1).clamp(min=1)
+        return {"link_partner": -self.weight * mean.sum() / mean_count(len(breast), partner)}
+
+
+@dataclass(frozen=True)
 class PairVerificationLoss:
     """L_V (appendix): focal loss between the matching matrix S and the true one M, divided by the lesions."""
 

@@ -11,10 +11,15 @@ from clnet.ops.precision import full_precision
 
 
 class Detector(Protocol):
-    """Part of a network, see `clnet.networks.ViewInteractiveDetector.assign`."""
+    """Part of a network, see `clnet.networks.detector.Detector`."""
 
     def assign(self, cost: Tensor, lesions: LesionBoxes) -> Tensor:
         """Which query answers for which lesion."""
+
+    def loss(
+        self, outputs: dict[str, Tensor], lesions: LesionBoxes, present: Tensor, detection: DetectionLoss
+    ) -> dict[str, Tensor]:
+        """The parts of its own loss."""
 
 
 class Matcher(Protocol):
@@ -36,7 +41,7 @@ class CLNetLoss(nn.Module):
 
     Args:
         detection: L_D.
-        network: that is trained; its detector assigns queries, its matcher owns a part of the loss.
+        network: that is trained; its detector assigns queries, detector and matcher own parts of the loss.
 
     Attributes:
         parts: the parts of the last loss, detached, for those who record them.
@@ -68,6 +73,7 @@ class CLNetLoss(nn.Module):
         candidates = link_targets(lesions, queries[-1], dustbin=logits.shape[-1])
         parts = {
             **self.detection.loss(logits, boxes, lesions, queries, present),
+            **detector.loss(outputs, lesions, present, self.detection),
             **matcher.loss(outputs, candidates, lesions.breast_of_lesion),
         }
         self.parts = {name: part.detach() for name, part in parts.items()}

@@ -3,10 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from clnet.networks.detector import ViewInteractiveDetector
+from clnet.networks.detector import Detector
 from clnet.networks.encoder import ImageEncoder
 from clnet.networks.matcher import Matcher
-from clnet.networks.paired_query import PairedQueryDetector
 from clnet.networks.settings import require
 from clnet.networks.views import to_images
 
@@ -37,7 +36,7 @@ class CLNet(nn.Module):
     def __init__(
         self,
         encoder: ImageEncoder,
-        detector: ViewInteractiveDetector | PairedQueryDetector,
+        detector: Detector,
         matcher: Matcher,
     ) -> None:
         super().__init__()
@@ -67,7 +66,7 @@ class CLNet(nn.Module):
             - ``links`` int64 [B, P, 2]: indices of detections in CC and MLO that may be one lesion; N: not
               seen in that view; P is the matcher's number of candidates, 0 without one;
             - ``link_scores`` [B, P] in [0, 1];
-            - what the matcher's loss is computed from.
+            - what the losses of detector and matcher are computed from.
         """
         if present is None:
             present = torch.ones(image.shape[:2], dtype=torch.bool, device=image.device)
@@ -79,5 +78,6 @@ class CLNet(nn.Module):
             "boxes": detections.boxes,
             "links": pairs.links,
             "link_scores": pairs.scores,
+            **detections.extra,
             **matched,
         }

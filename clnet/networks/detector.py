@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from clnet.losses.assignment import assign_detections
+from clnet.losses.detection import DetectionLoss
 from clnet.losses.targets import LesionBoxes
 from clnet.networks.deformable_attention import DeformableAttention
 from clnet.networks.feature_levels import ImageFeatures
@@ -68,7 +69,39 @@ class DecoderLayer(nn.Module):
         return query
 
 
-class ViewInteractiveDetector(nn.Module):
+class Detector(nn.Module):
+    """The base of all detectors: from image tokens to scored boxes in both views."""
+
+    width: int
+
+    def forward(self, features: ImageFeatures, present: Tensor) -> DetectorOutputs:
+        """Detect lesions in both views.
+
+        Args:
+            features: of 2B images, see `clnet.networks.views`.
+            present: bool [B, 2], which views exist.
+        """
+        raise NotImplementedError
+
+    def assign(self, cost: Tensor, lesions: LesionBoxes) -> Tensor:
+        """The object query of each of T boxes, int [layers, T], given their cost [layers, T, N]."""
+        return assign_detections(cost, lesions)
+
+    def loss(
+        self, outputs: dict[str, Tensor], lesions: LesionBoxes, present: Tensor, detection: DetectionLoss
+    ) -> dict[str, Tensor]:
+        """The parts of the loss beyond `DetectionLoss` of the object queries; by default none.
+
+        Args:
+            outputs: of the network, in float32.
+            lesions: T boxes.
+            present: bool [B, 2]; a missing view adds nothing.
+            detection: the loss of the object queries.
+        """
+        return {}
+
+
+class ViewInteractiveDetector(Detector):
     """Two sets of object queries, one per view, through all decoder layers to scores and boxes.
 
     Args:
@@ -117,12 +150,7 @@ class ViewInteractiveDetector(nn.Module):
         nn.init.zeros_(self.reference_points.bias)
 
     def forward(self, features: ImageFeatures, present: Tensor) -> DetectorOutputs:
-        """Detect lesions in both views.
-
-        Args:
-            features: of 2B images, see `clnet.networks.views`.
-            present: bool [B, 2], which views exist.
-        """
+        """Detect lesions in both views; see `Detector.forward`."""
         partner_present = to_images(present.flip(1))
         position, query = self.object_queries.repeat(present.shape[0], 1, 1).chunk(
             2, dim=-1
@@ -137,8 +165,6 @@ class ViewInteractiveDetector(nn.Module):
             boxes.append(to_pairs(layer_boxes))
             if self.box_refinement:
                 reference = layer_boxes.detach()
-        return DetectorOutputs(torch.stack(logits), torch.stack(boxes), to_pairs(query), to_pairs(position))
-
-    def assign(self, cost: Tensor, lesions: LesionBoxes) -> Tensor:
-        """The object query of each of T boxes, int [layers, T], given their cost [layers, T, N]."""
-        return assign_detections(cost, lesions)
+        return DetectorOutputs(
+            torch.stack(logits), torch.stack(boxes), to_pairs(query), to_pairs(position), features.content, {}
+        )

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from clnet.networks.deformable_attention import DeformableAttention
 from clnet.networks.feature_levels import FeatureLevels, ImageFeatures
 from clnet.networks.feed_forward import FeedForward
+from clnet.networks.geometry import find_content
 from clnet.networks.layers import Residual
 from clnet.networks.positions import sine_positions
 from clnet.networks.settings import require_heads
@@ -99,5 +100,5 @@ class ImageEncoder(nn.Module):
 
     def forward(self, images: Tensor) -> ImageFeatures:
         """Encode grey images [B, 1, H, W]."""
-        features = self.levels(self.backbone(images))
+        features = self.levels(self.backbone(images), find_content(images))
         return features if self.transformer is None else self.transformer(features)

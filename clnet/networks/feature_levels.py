@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from clnet.networks.geometry import Content
 from clnet.networks.settings import require
 
 NORM_GROUPS = 32
@@ -19,6 +20,8 @@ class ImageFeatures(NamedTuple):
     """[1, S, 2]: (x, y) of each cell's centre; the canvas is [0, 1]²."""
     shapes: list[tuple[int, int]]
     """(rows, columns) of each level."""
+    content: Content
+    """Where the images have content."""
 
 
 class FeatureLevels(nn.Module):
@@ -43,7 +46,7 @@ class FeatureLevels(nn.Module):
             + [_projection(nn.Conv2d(below, width, 3, stride=2, padding=1)) for below in extra]
         )
 
-    def forward(self, maps: list[Tensor]) -> ImageFeatures:
+    def forward(self, maps: list[Tensor], content: Content) -> ImageFeatures:
         """Flatten the backbone's maps, [B, channels[i], h_i, w_i], into tokens."""
         used = maps[-self.used_maps :]
         levels = []
@@ -55,7 +58,7 @@ class FeatureLevels(nn.Module):
         shapes = [(level.shape[-2], level.shape[-1]) for level in levels]
         tokens = torch.cat([level.flatten(2).transpose(1, 2) for level in levels], dim=1)
         centres = torch.cat([_centres(rows, columns, tokens) for rows, columns in shapes])
-        return ImageFeatures(tokens, centres[None], shapes)
+        return ImageFeatures(tokens, centres[None], shapes, content)
 
 
 def _projection(convolution: nn.Conv2d) -> nn.Sequential:

@@ -37,25 +37,33 @@ class MultiHeadAttention(nn.Module):
             nn.init.zeros_(projection.bias)
 
     def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, ignore: Tensor | None, return_weights: bool
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        ignore: Tensor | None,
+        bias: Tensor | None,
+        return_weights: bool,
     ) -> tuple[Tensor, Tensor | None]:
         """Attend, see `ResidualAttention.forward`."""
         query, key, value = (
             projected.view(projected.shape[0], projected.shape[1], self.heads, -1).transpose(1, 2)
             for projected in (self.query(query), self.key(key), self.value(value))
         )  # [B, heads, Q or S, D / heads]
-        attend = None if ignore is None else ~ignore[:, None, None, :]
+        mask = bias if bias is None else bias.to(query.dtype)
+        if ignore is not None:
+            mask = ~ignore[:, None, None, :]
         dropout = self.dropout if self.training else 0.0
-        heads = F.scaled_dot_product_attention(query, key, value, attend, dropout)
-        weights = _attention_weights(query, key, attend) if return_weights else None
+        heads = F.scaled_dot_product_attention(query, key, value, mask, dropout)
+        weights = _attention_weights(query, key, mask) if return_weights else None
         return self.output(heads.transpose(1, 2).flatten(2)), weights
 
 
-def _attention_weights(query: Tensor, key: Tensor, attend: Tensor | None) -> Tensor:
+def _attention_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
     """The weights [B, Q, S] that the fused attention keeps to itself, averaged over heads."""
     scores = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
-    if attend is not None:
-        scores = scores.masked_fill(~attend, -torch.inf)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
     return scores.softmax(-1).mean(1)
 
 
@@ -77,6 +85,7 @@ class ResidualAttention(nn.Module):
         x_position: Tensor | None = None,
         source_position: Tensor | None = None,
         ignore: Tensor | None = None,
+        bias: Tensor | None = None,
         return_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """Let x read from a source.
@@ -87,6 +96,7 @@ class ResidualAttention(nn.Module):
             x_position: positions of x, broadcastable to [B, Q, D].
             source_position: positions of the source, broadcastable to [B, S, D].
             ignore: bool [B, S], True where the source may not be read; in every row some place is False.
+            bias: [B, heads, Q, S], added to the logits of the attention; not together with `ignore`.
             return_weights: whether to give the attention weights too.
 
         Returns:
@@ -94,7 +104,7 @@ class ResidualAttention(nn.Module):
         """
         query = x if x_position is None else x + x_position
         key = source if source_position is None else source + source_position
-        update, weights = self.attention(query, key, source, ignore, return_weights)
+        update, weights = self.attention(query, key, source, ignore, bias, return_weights)
         return self.residual(x, update), weights
 
 

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
+from clnet.networks.geometry import Content
+
 
 class DetectorOutputs(NamedTuple):
     """What a detector hands to the matcher and to the loss; N object queries per view, D channels."""
@@ -15,7 +17,11 @@ class DetectorOutputs(NamedTuple):
     embeddings: Tensor
     """E^c, E^m [B, 2, N, D], of the last layer."""
     positions: Tensor
-    """P^c, P^m [B, 2, N, D], the learned positions of the object queries."""
+    """P^c, P^m [B, 2, N, D], the positions of the object queries."""
+    content: Content
+    """Where the 2B images have content."""
+    extra: dict[str, Tensor]
+    """What the detector's own loss is computed from; see `clnet.networks.detector.Detector.loss`."""
 
 
 class LesionPairs(NamedTuple):

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from clnet.losses.assignment import assign_paired_queries
 from clnet.losses.targets import LesionBoxes
 from clnet.networks.deformable_attention import DeformableAttention
+from clnet.networks.detector import Detector
 from clnet.networks.feature_levels import ImageFeatures
 from clnet.networks.feed_forward import FeedForward
 from clnet.networks.heads import DetectionHead
@@ -53,7 +54,7 @@ class PairedDecoderLayer(nn.Module):
         return self.ffn(query)
 
 
-class PairedQueryDetector(nn.Module):
+class PairedQueryDetector(Detector):
     """Paired lesion queries in place of object queries: query i finds the same lesion in CC and in MLO.
 
     Args:
@@ -122,6 +123,8 @@ class PairedQueryDetector(nn.Module):
             torch.stack(boxes),
             query[:, None].expand(both),
             position[:, None].expand(both),
+            features.content,
+            {},
         )
 
     def assign(self, cost: Tensor, lesions: LesionBoxes) -> Tensor:

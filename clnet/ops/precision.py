@@ -1,4 +1,4 @@
-"""Half precision to float32, where half is not enough."""
+"""Half precision: where it is worth while, and where it is not enough."""
 
 from contextlib import AbstractContextManager, nullcontext
 
@@ -9,6 +9,20 @@ from torch import Tensor
 def full_precision(x: Tensor) -> Tensor:
     """Float16 and bfloat16 to float32, for sums, exponentials and boxes; all other types stay."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def bfloat16_is_fast(device: torch.device) -> bool:
+    """Whether mixed precision in bfloat16 saves time on a device, and can be trusted there.
+
+    On CPUs it takes the instructions of AVX512-BF16. Those of AMX are faster still, but on some virtual
+    machines that announce them they end the process, so nobody gets them without asking.
+    """
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type != "cpu":
+        return False
+    capabilities = getattr(torch.cpu, "get_capabilities", dict)()  # older versions of PyTorch cannot say
+    return bool(capabilities.get("avx512_bf16")) and not capabilities.get("amx_tile")
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager[None]:

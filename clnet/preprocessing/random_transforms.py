@@ -1,4 +1,4 @@
-"""Random transforms for training: the paper's three (flip, crop, normalisation) and zoom.
+"""Random transforms for training: the paper's three (flip, crop, normalisation), zoom and rotation.
 
 Whatever changes the depth from the chest wall (x) is shared, so that depths stay comparable between views:
 
@@ -12,12 +12,13 @@ crop, rows             independent  as for the vertical flip
 zoom factor            shared       it scales depth
 zoom, columns kept     shared       they are depth
 zoom, rows kept        independent  as for the vertical flip
+rotation               independent  the breast is positioned anew for each view
 normalisation          independent  each view has its own exposure and normalisation
 =====================  ===========  ==========================================================
 
 All follow MONAI's conventions (`prob`, `set_random_state`) and come after `PreprocessPaird`. They change the
-image, its placement and its valid size, never a box, and keep the view at the top left of its canvas, padded
-with 0. A missing view stays missing.
+image, its placement and its valid size, and keep the view at the top left of its canvas, padded with 0. A
+rotation alone changes boxes, for no placement can turn them. A missing view stays missing.
 """
 
 import math
@@ -27,6 +28,7 @@ from typing import Any
 import torch
 from monai.transforms.transform import MapTransform, RandomizableTransform
 from torch import Tensor
+from torch.nn import functional as F
 
 from clnet.data.pair import VIEW_NAMES
 from clnet.preprocessing.placement import Placement
@@ -147,6 +149,59 @@ class RandZoomPaird(RandPairTransform):
             zoomed = resize(item[view][0, top:bottom, left:right], zoom, zoom)[None, :height, :width]
             placement = Placement(zoom, -zoom * left, zoom, -zoom * top)
             _put(item, view, zoomed, placement)
+
+
+class RandRotatePaird(RandPairTransform):
+    """Turn each view about the middle of its chest wall.
+
+    A box is taken for the frame of the ellipse that fits it, and becomes the frame of the turned ellipse: the
+    frame of the turned box itself would be too large for a mass, which has no corners.
+
+    Args:
+        prob: of a rotation of each view.
+        max_degrees: the largest angle, either way.
+    """
+
+    def __init__(self, prob: float = 0.5, max_degrees: float = 15.0) -> None:
+        super().__init__(prob=1.0)
+        check_setting(0 <= max_degrees <= 90, self, "max_degrees", max_degrees, "0 to 90")
+        self.view_prob = prob
+        self.max_degrees = max_degrees
+
+    def change(self, item: Item, views: list[str]) -> None:
+        """Draw and apply."""
+        for view in views:
+            if self.R.random() >= self.view_prob:
+                continue
+            angle = math.radians(self.R.uniform(-self.max_degrees, self.max_degrees))
+            middle = item[f"{view}_valid_size"][0] / 2
+            turned = _turn_image(item[view], angle, middle)
+            placement = Placement.from_dict(item[f"{view}_placement"])
+            boxes = _turn_boxes(placement.apply(item[f"{view}_boxes"]), angle, middle)
+            item[f"{view}_boxes"] = placement.invert(boxes)
+            _put(item, view, turned, Placement())
+
+
+def _turn_image(image: Tensor, angle: float, middle: float) -> Tensor:
+    """An image [1, H, W] turned by an angle about (0, middle), as x to the right and y downwards see it."""
+    _, rows, columns = image.shape
+    y, x = torch.meshgrid(torch.arange(rows) + 0.5 - middle, torch.arange(columns) + 0.5, indexing="ij")
+    cos, sin = math.cos(angle), math.sin(angle)
+    # Where each new pixel comes from: turned back.
+    source_x, source_y = cos * x + sin * y, cos * y - sin * x + middle
+    grid = torch.stack([2 * source_x / columns - 1, 2 * source_y / rows - 1], dim=-1)
+    return F.grid_sample(image[None], grid[None], align_corners=False)[0]
+
+
+def _turn_boxes(boxes: Tensor, angle: float, middle: float) -> Tensor:
+    """The frames, xyxy [n, 4], of the ellipses in these frames, turned by an angle about (0, middle)."""
+    cos, sin = math.cos(angle), math.sin(angle)
+    x, y = ((boxes[:, :2] + boxes[:, 2:]) / 2).unbind(-1)
+    width, height = (boxes[:, 2:] - boxes[:, :2]).unbind(-1)
+    y = y - middle
+    centre = torch.stack([cos * x - sin * y, sin * x + cos * y + middle], dim=-1)
+    half = torch.stack([(cos * width).hypot(sin * height), (sin * width).hypot(cos * height)], dim=-1) / 2
+    return torch.cat([centre - half, centre + half], dim=-1)
 
 
 class RandNormalisePaird(RandPairTransform):

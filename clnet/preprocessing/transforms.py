@@ -16,7 +16,7 @@ key                 from               value
 ==================  =================  =================================================================
 
 Spatial transforms change only the image, the placement and the valid size. `FinishPaird` maps the boxes once,
-by the final placement; nothing else moves a box.
+by the final placement; nothing else moves a box, except a random rotation in training.
 
 From `PreprocessPaird` on, an item has tensors and plain values only, so that MONAI's caches can store it.
 """

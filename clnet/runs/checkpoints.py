@@ -39,7 +39,7 @@ class Checkpoints:
     Args:
         folder: where the files go.
         network: that learns; may be wrapped for several processes.
-        validated: the network that validation measures and ``model.pt`` holds: the same, or its moving average.
+        validated: that validation measures and ``model.pt`` holds: the same network, or its moving average.
         optimizer: whose state is kept.
         schedule: of the learning rate.
         sampler: of the training data; it is told the epoch to resume with.

@@ -93,6 +93,31 @@ def attended():
     return outputs(links=links, link_scores=scores, link_attention=weights)
 
 
+def overlapping():
+    """The second detection of a view is the surer one, and the third overlaps it by an IoU of 1/3."""
+    box = torch.tensor([[0.7, 0.7, 0.1, 0.1], [0.25, 0.2, 0.2, 0.1], [0.35, 0.2, 0.2, 0.1]])
+    return outputs(
+        logits=torch.tensor([-1.0, SURE, 1.0]).expand(1, 1, 2, 3),
+        boxes=box.expand(1, 1, 2, 3, 4),
+        links=torch.tensor([[[2, 1], [0, 2]]]),
+        link_scores=torch.tensor([[0.9, 0.6]]),
+    )
+
+
+def test_of_detections_of_one_place_the_surest_is_kept_and_takes_over_their_links():
+    (found,) = decode_findings(overlapping(), batch(), max_detections=10, duplicate_iou=0.3)
+    assert (len(found.cc), len(found.mlo)) == (2, 2)
+    # Place 0 is detection 1, which stands for detection 2 as well; place 1 is detection 0.
+    assert [(link.cc, link.mlo) for link in found.links] == [(0, 0), (1, 0)]
+
+
+@pytest.mark.parametrize("duplicate_iou", [None, 0.34])
+def test_detections_that_overlap_less_or_are_not_compared_are_all_kept(duplicate_iou):
+    (found,) = decode_findings(overlapping(), batch(), max_detections=10, duplicate_iou=duplicate_iou)
+    assert len(found.cc) == 3
+    assert [(link.cc, link.mlo) for link in found.links] == [(1, 0), (2, 1)]
+
+
 def test_attention_follows_the_findings_with_the_dustbin_last():
     (found,) = decode_findings(attended(), batch(), max_detections=10)
     # Findings are ordered by score, so detection 1 is finding 0.

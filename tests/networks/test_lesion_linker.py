@@ -41,7 +41,7 @@ def detected(embeddings, positions=None):
     """What a matcher reads of a detector; the linker reads neither scores nor boxes."""
     breasts, _, n, _ = embeddings.shape
     return DetectorOutputs(
-        torch.zeros(1, breasts, 2, n), torch.zeros(1, breasts, 2, n, 4), embeddings, positions
+        torch.zeros(1, breasts, 2, n), torch.zeros(1, breasts, 2, n, 4), embeddings, positions, None, {}
     )
 
 
@@ -86,7 +86,7 @@ def test_inter_attention_follows_the_papers_equation():
     with_it = DecoderLayer(**settings, inter_attention=True).eval()
     without = DecoderLayer(**settings, inter_attention=False).eval()
     without.load_state_dict(with_it.state_dict(), strict=False)
-    features = ImageFeatures(torch.randn(2, 12, WIDTH), torch.empty(0), [(3, 4)])
+    features = ImageFeatures(torch.randn(2, 12, WIDTH), torch.empty(0), [(3, 4)], None)
     arguments = torch.randn(2, 5, WIDTH), torch.randn(2, 5, WIDTH), torch.rand(2, 5, 2), features
     both = torch.tensor([True, True])
 

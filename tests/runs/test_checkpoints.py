@@ -27,9 +27,9 @@ def train(folder, max_epochs, interval=1, val_interval=1):
     ValidateLastEpoch(evaluator, val_interval).attach(trainer)
     schedule = torch.optim.lr_scheduler.ConstantLR(trainer.optimizer)
     network = trainer.network
-    Checkpoints(
-        folder, network, network, trainer.optimizer, schedule, Sampler(), evaluator, interval
-    ).attach(trainer)
+    Checkpoints(folder, network, network, trainer.optimizer, schedule, Sampler(), evaluator, interval).attach(
+        trainer
+    )
 
     @trainer.on(Events.EPOCH_COMPLETED)
     def look(engine):
