@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, get_args
 
 import nibabel
 import pydicom
@@ -23,6 +23,7 @@ from clnet.data.tags import numbers_of, text_of
 from clnet.data.views import Laterality, is_synthetic, laterality_of, modifiers_of, view_of
 
 Format = Literal["DICOM", "PNG", "JPEG", "NIfTI"]
+FORMATS: tuple[Format, ...] = get_args(Format)
 
 SECONDARY_CAPTURE = "1.2.840.10008.5.1.4.1.1.7"  # and its multi-frame kinds, which add ".1" to ".4"
 TOMOSYNTHESIS = "1.2.840.10008.5.1.4.1.1.13.1.3"

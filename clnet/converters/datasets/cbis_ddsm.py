@@ -86,10 +86,7 @@ def _view(
     workspace: Workspace,
 ) -> AnnotatedView:
     row = marks[0][0]
-    if image.view and image.view.lower() != row.view:
-        workspace.warn(
-            f"{row.where}: {row.view.upper()} in the table, {image.view} in the image; the table is followed"
-        )
+    workspace.warn_of_other_view(row.where, row.laterality, row.view, image)
     return AnnotatedView(
         image=image.file,
         size=(image.rows, image.columns),
