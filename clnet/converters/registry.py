@@ -64,7 +64,7 @@ def _attributes(what: str) -> dict[str, Any]:
 CONVERTERS = (
     DatasetConverter(
         "cbis-ddsm",
-        "CBIS-DDSM: DICOM files and case description tables",
+        "CBIS-DDSM: DICOM or JPEG files and case description tables",
         "cbis_ddsm",
         {
             "--tables": {

@@ -346,7 +346,7 @@ def test_the_low_energy_images_of_cdd_cesm_are_all_converted(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_the_pixels_show_on_which_side_the_chest_wall_of_a_film_is(tmp_path, capsys):
-    """Known of these films: 29% are mirrored, and both views of a breast always agree. Three were looked at."""
+    """Known of these films: 29% are mirrored; both views of a breast always agree. Three were looked at."""
     done = converted_shared("cbis-ddsm-mass", tmp_path, capsys)
     sides = {
         pair.pair_id: {name: find_breast(read_image(view.image).pixels) for name, view in pair.views.items()}
