@@ -57,6 +57,8 @@ class AnnotatedView:
         section: the data set's own split: "training", "validation" or "test"; None if it has none.
         links_annotated: the same `lesion_id` in both views means the same lesion, different ids different
             lesions. Only set this if the ids are reliable.
+        pixel_size: (height, width) of a pixel, in any unit that the views of a breast share; None if unknown,
+            or in the file.
     """
 
     image: Path
@@ -70,6 +72,7 @@ class AnnotatedView:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     section: str | None = None
     links_annotated: bool = False
+    pixel_size: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

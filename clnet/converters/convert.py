@@ -52,9 +52,10 @@ def convert(
     write_report(report, workspace.output / REPORT)
     if not breasts:
         reasons = ", ".join(report.skipped_by_reason) or "the folder is empty"
+        first = f"; such as {report.skipped[0].item}: {report.skipped[0].detail}" if report.skipped else ""
         raise ConversionError(
-            f"{workspace.source}: no usable image ({reasons}); {workspace.output / REPORT} lists them all. "
-            f"Check that this is the folder of {dataset.name}."
+            f"{workspace.source}: no usable image ({reasons}{first}); {workspace.output / REPORT} lists them "
+            f"all. Check that this is the folder of {dataset.name}."
         )
     write_datalist(Datalist(dataset.name, sections), workspace.output / DATALIST)
     return report

@@ -17,6 +17,7 @@ from scipy.optimize import linear_sum_assignment
 
 from clnet.converters.annotated import Mass
 from clnet.converters.breast_extent import BreastExtent
+from clnet.converters.workspace import Workspace
 from clnet.data.pair import LinkSource
 
 # Standard deviations of the difference between the two views of a mass. The median difference in depth is
@@ -41,6 +42,15 @@ class MassLink:
     mlo: int
     source: LinkSource
     confidence: float = 1.0
+
+
+def ids_are_links(masses: Sequence[Mass], name: str, workspace: Workspace) -> bool:
+    """Whether every mass of an image has a lesion id of its own; warn of an id that two masses have."""
+    ids = [mass.lesion_id for mass in masses]
+    repeated = len(set(ids)) < len(ids) and None not in ids
+    if repeated:
+        workspace.warn(f"{name}: two boxes have the same lesion id; its ids are not used as links")
+    return None not in ids and not repeated
 
 
 def certain_links(cc: Sequence[Mass], mlo: Sequence[Mass], annotated: bool) -> list[MassLink]:

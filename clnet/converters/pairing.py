@@ -144,7 +144,7 @@ def _to_view(view: AnnotatedView | None, ids: Sequence[str]) -> View | None:
     if view is None:
         return None
     boxes = np.array([mass.box for mass in view.masses], np.float32).reshape(-1, 4)
-    return View(view.image, boxes, tuple(ids), view.size)
+    return View(view.image, boxes, tuple(ids), view.size, view.pixel_size)
 
 
 def _both(one: Any, other: Any) -> Any:

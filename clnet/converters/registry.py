@@ -49,10 +49,22 @@ class DatasetConverter:
 
 _TABLE = {"--table": {"type": Path, "metavar": "FILE", "help": "the table, if not in SRC"}}
 
+
+def _column(what: str, default: str, *names: str) -> dict[str, Any]:
+    """The option that names a column, or several; the reader knows the default, which may be absent."""
+    several = {"nargs": len(names), "metavar": names} if names else {"metavar": "COLUMN"}
+    return {**several, "help": f"{what} (default: {default})"}
+
+
+def _attributes(what: str) -> dict[str, Any]:
+    words = f"columns that describe a {what}, to be kept as its attributes; NAME=COLUMN gives another name"
+    return {"nargs": "+", "metavar": "COLUMN", "help": words}
+
+
 CONVERTERS = (
     DatasetConverter(
         "cbis-ddsm",
-        "CBIS-DDSM: DICOM files and case description tables",
+        "CBIS-DDSM: DICOM or JPEG files and case description tables",
         "cbis_ddsm",
         {
             "--tables": {
@@ -76,6 +88,45 @@ CONVERTERS = (
         {
             "--boxes": {"type": Path, "metavar": "FILE", "help": "COCO JSON, or CSV by SOPInstanceUID"},
             "--secondary-capture": {"action": "store_true", "help": "accept Secondary Capture images"},
+        },
+    ),
+    DatasetConverter(
+        "table",
+        "your own images (DICOM, PNG, JPEG or NIfTI) and a table of boxes, such as a CSV file",
+        "table",
+        {
+            "--boxes": {
+                "type": Path,
+                "required": True,
+                "metavar": "FILE",
+                "help": "CSV (comma, semicolon or tab) or XLS: one row per box, or per image without masses",
+            },
+            "--patient": _column("patient, as a pseudonym", "patient"),
+            "--laterality": _column("breast: L, R, left or right", "laterality"),
+            "--view": _column("view: CC or MLO; others are skipped", "view"),
+            "--image": _column("image file, relative to SRC or to the table, or its bare name", "image"),
+            "--box": _column(
+                "box in pixels, half-open", "x_min y_min x_max y_max", "X_MIN", "Y_MIN", "X_MAX", "Y_MAX"
+            ),
+            "--study": _column("study, if a patient has several", "study, if present"),
+            "--split": _column("train, validation or test", "split, if present"),
+            "--lesion": _column(
+                "lesion id: the same in both views of a breast is the same lesion", "lesion_id, if present"
+            ),
+            "--pixel-size": _column(
+                "height and width of a pixel, in any unit that the views of a breast share",
+                "pixel_size_y pixel_size_x, if present",
+                "HEIGHT",
+                "WIDTH",
+            ),
+            "--original-size": _column(
+                "rows and columns of the original of a reduced image, which give the size of its pixels",
+                "original_height original_width, if present",
+                "HEIGHT",
+                "WIDTH",
+            ),
+            "--lesion-attributes": _attributes("lesion"),
+            "--breast-attributes": _attributes("breast"),
         },
     ),
 )

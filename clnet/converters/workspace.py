@@ -1,6 +1,6 @@
 """The context of a conversion: source and output folder, cached results, and what was skipped."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any
 
 from clnet.converters.annotated import ConversionError, Skipped
 from clnet.converters.file_cache import FileCache
-from clnet.data.header import ImageHeader, image_format, read_header
+from clnet.data.header import Format, ImageHeader, image_format, read_header
 from clnet.data.image_errors import ImageError, NotAnImageError
 from clnet.data.study import files_in
 
@@ -80,12 +80,23 @@ class Workspace:
         """An error message about a file, without its absolute path."""
         return str(error).removeprefix(f"{file}: ").replace(str(file), self.name(file))
 
-    def headers(self, files: list[Path]) -> dict[Path, ImageHeader]:
-        """The headers of the DICOM images among `files`; skip the other files."""
+    def warn_of_other_view(self, where: str, laterality: str, view: str, header: ImageHeader) -> None:
+        """Warn if the header of an image names another view or breast than the table, which is followed."""
+        for in_table, in_image in ((view.upper(), header.view), (laterality, header.laterality)):
+            if in_image and in_image != in_table:
+                self.warn(f"{where}: {in_table} in the table, {in_image} in the image; the table is followed")
+
+    def headers(
+        self, files: Iterable[Path], formats: Sequence[Format] = ("DICOM",)
+    ) -> dict[Path, ImageHeader]:
+        """The headers of the images of some formats among `files`; skip the other files."""
         headers = {}
-        for file, facts in self.cache.map(header_facts, files, "Reading headers").items():
+        jobs = dict.fromkeys(files, tuple(formats))
+        for file, facts in self.cache.map(header_facts, jobs, "Reading headers").items():
             if isinstance(facts, ImageError):
-                reason = "not a DICOM image" if isinstance(facts, NotAnImageError) else "unreadable image"
+                reason = "unreadable image"
+                if isinstance(facts, NotAnImageError):
+                    reason = f"not a {_either(formats)} image"
                 self.skip(file, reason, self.message(facts, file))
             else:
                 tuples = {name: tuple(value) for name, value in facts.items() if isinstance(value, list)}
@@ -98,12 +109,17 @@ def pseudonym(identifier: str) -> str:
     return sha256(f"clnet: {identifier}".encode()).hexdigest()[:16]
 
 
-def header_facts(file: Path) -> dict[str, Any]:
-    """The header of a DICOM file as `FileCache` stores it, with pseudonyms for patient and study."""
-    if image_format(file) != "DICOM":
-        raise NotAnImageError(f"{file}: not a DICOM file")
+def header_facts(file: Path, *formats: Format) -> dict[str, Any]:
+    """The header of a file as `FileCache` stores it, with pseudonyms for patient and study."""
+    if image_format(file) not in formats:
+        raise NotAnImageError(f"{file}: not a {_either(formats)} file")
     facts = asdict(read_header(file))
     del facts["file"]
     for name in ("patient_id", "study_uid"):
         facts[name] = facts[name] and pseudonym(facts[name])
     return facts
+
+
+def _either(words: Sequence[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last

@@ -172,6 +172,7 @@ def _pair_from_json(content: Mapping[str, Any], folder: Path) -> Pair:
                 boxes=given.get("boxes", ()),
                 lesion_ids=given.get("lesion_ids", ()),
                 size=(size[0], size[1]) if size else None,
+                pixel_size=given.get("pixel_size"),
             )
         except PairError as error:
             raise PairError(f"pair {content['pair_id']!r}, {name}: {error}") from error
@@ -194,6 +195,8 @@ def _pair_to_json(pair: Pair, folder: Path) -> dict[str, Any]:
         content: dict[str, Any] = {"image": Path(os.path.relpath(given.image, folder)).as_posix()}
         if given.size:
             content["size"] = list(given.size)
+        if given.pixel_size:
+            content["pixel_size"] = [_plain(number) for number in given.pixel_size]
         content["boxes"] = [[_plain(number) for number in box] for box in given.boxes.tolist()]
         content["lesion_ids"] = list(given.lesion_ids)
         return content

@@ -5,6 +5,7 @@ stream, and reshape a 48 × 64 image to 64 × 48. So tags and pixel data are com
 """
 
 from importlib.util import find_spec
+from io import BytesIO
 from typing import Any
 
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from clnet.data.image_errors import (
     MultiFrameError,
     UnsupportedPixelsError,
 )
+from clnet.data.jpeg import SIGNATURE, check_end, find_frame
 
 MAX_PIXELS = 100_000_000  # the largest film scans have about 40 million
 
@@ -132,11 +134,7 @@ def _check_stream(data: bytes, header: ImageHeader) -> None:
             f"{header.file}: the compressed image is {size[0]} × {size[1]}, but Rows × Columns is "
             f"{_size(header)}. Correct the tags, or fetch the file again from its source."
         )
-    if b"\xff\xd9" not in data[-32:]:  # a little padding and pydicom's delimiter may follow
-        raise DamagedImageError(
-            f"{header.file}: the compressed image has no end (marker FFD9): it is truncated. Fetch the file "
-            "again from its source."
-        )
+    check_end(data, header.file)
 
 
 def stream_size(data: bytes) -> tuple[int, int] | None:
@@ -149,15 +147,10 @@ def stream_size(data: bytes) -> tuple[int, int] | None:
     if siz >= 0:
         extent_x, extent_y, offset_x, offset_y = (number(siz + at, 4) for at in (8, 12, 16, 20))
         return extent_y - offset_y, extent_x - offset_x
-    at = data.find(b"\xff\xd8\xff", 0, 4096) + 2  # JPEG: SOI, then segments up to the start of frame
-    while at >= 2 and at + 9 <= len(data) and data[at] == 0xFF:
-        marker = data[at + 1]
-        is_start_of_frame = 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC)
-        if is_start_of_frame or marker == 0xF7:  # F7: JPEG-LS
-            rows, columns = number(at + 5, 2), number(at + 7, 2)
-            return (rows, columns) if rows else None  # 0: given after the first scan
-        at += 2 + number(at + 2, 2)
-    return None
+    stream = BytesIO(data)
+    stream.seek(max(0, data.find(SIGNATURE, 0, 4096)))
+    frame = find_frame(stream)
+    return (frame.rows, frame.columns) if frame and frame.rows else None  # 0: given after the first scan
 
 
 def _size(header: ImageHeader) -> str:

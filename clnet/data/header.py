@@ -1,7 +1,7 @@
 """The tags of an image file that decide how it is read and which view it is.
 
-`read_header` reads tags only, never pixels, so that a large archive can be scanned quickly. DICOM, PNG and
-NIfTI are told apart by their content, because archives name DICOM files `.dcm`, `.dicom`, or nothing at all.
+`read_header` reads tags only, never pixels, so that a large archive can be scanned quickly. DICOM, PNG, JPEG
+and NIfTI are told apart by their content: archives name DICOM files `.dcm`, `.dicom`, or nothing at all.
 """
 
 import math
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, get_args
 
 import nibabel
 import pydicom
@@ -17,11 +17,13 @@ from PIL import Image
 from pydicom.dataset import Dataset
 
 from clnet.data.image_errors import DamagedImageError, NotAnImageError, refusing_damage
+from clnet.data.jpeg import SIGNATURE, JpegFrame, read_frame
 from clnet.data.pixels import describe_voi
 from clnet.data.tags import numbers_of, text_of
 from clnet.data.views import Laterality, is_synthetic, laterality_of, modifiers_of, view_of
 
-Format = Literal["DICOM", "PNG", "NIfTI"]
+Format = Literal["DICOM", "PNG", "JPEG", "NIfTI"]
+FORMATS: tuple[Format, ...] = get_args(Format)
 
 SECONDARY_CAPTURE = "1.2.840.10008.5.1.4.1.1.7"  # and its multi-frame kinds, which add ".1" to ".4"
 TOMOSYNTHESIS = "1.2.840.10008.5.1.4.1.1.13.1.3"
@@ -47,7 +49,7 @@ _NO_TAGS = "no tags in this format: view, laterality and pixel spacing are unkno
 
 @dataclass(frozen=True)
 class ImageHeader:
-    """What a file says about its image; PNG and NIfTI say little more than their size.
+    """What a file says about its image; PNG, JPEG and NIfTI say little more than their size.
 
     Attributes:
         file: where it was read.
@@ -99,7 +101,7 @@ def may_show_text(warnings: Iterable[str]) -> bool:
 
 
 def read_header(file: str | Path) -> ImageHeader:
-    """Read the tags of a DICOM, PNG or NIfTI file, without its pixels.
+    """Read the tags of a DICOM, PNG, JPEG or NIfTI file, without its pixels.
 
     Raises:
         ImageError: the file is none of these, is damaged, or names two different breasts.
@@ -111,6 +113,8 @@ def read_header(file: str | Path) -> ImageHeader:
         if kind == "PNG":
             with Image.open(stream) as image:
                 return png_header(image, file)
+        if kind == "JPEG":
+            return jpeg_header(read_frame(stream, file), file)
         return nifti_header(nibabel.load(file), file)
 
 
@@ -144,10 +148,12 @@ def _format_of(start: bytes, file: Path) -> Format:
         return "DICOM"
     if start.startswith(b"\x89PNG\r\n\x1a\n"):
         return "PNG"
+    if start.startswith(SIGNATURE):
+        return "JPEG"
     if start[344:347] == b"n+1" or start[4:7] == b"n+2" or start.startswith(b"\x1f\x8b"):
         return "NIfTI"
     raise NotAnImageError(
-        f"{file}: not a DICOM file (bytes 129 to 132 are not 'DICM'), nor PNG, nor NIfTI. "
+        f"{file}: not a DICOM file (bytes 129 to 132 are not 'DICM'), nor PNG, JPEG or NIfTI. "
         "Remove it, or export the image as DICOM."
     )
 
@@ -223,6 +229,24 @@ def png_header(image: Image.Image, file: Path) -> ImageHeader:
         photometric=image.mode,
         samples=len(image.getbands()),
         warnings=(_NO_TAGS,),
+    )
+
+
+def jpeg_header(frame: JpegFrame, file: Path) -> ImageHeader:
+    """Size and bits of a JPEG; its `photometric` is "L", "RGB" or "CMYK", as Pillow names kinds of pixels."""
+    not_turned = (
+        f"EXIF orientation {frame.orientation} is ignored: the image and its boxes are as stored, not turned",
+    )
+    return ImageHeader(
+        file=file,
+        view=None,
+        laterality=None,
+        rows=frame.rows,
+        columns=frame.columns,
+        bits_stored=frame.bits,
+        photometric={1: "L", 3: "RGB", 4: "CMYK"}.get(frame.samples, "unknown"),
+        samples=frame.samples,
+        warnings=(_NO_TAGS, *(not_turned if frame.orientation != 1 else ())),
     )
 
 

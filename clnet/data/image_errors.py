@@ -60,7 +60,7 @@ if hasattr(os, "register_at_fork"):  # a child must not inherit the lock of a th
 
 @contextmanager
 def refusing_damage(file: Path) -> Iterator[None]:
-    """Around calls into DICOM, PNG and NIfTI libraries: whatever they raise says that the file is damaged.
+    """Around calls into image libraries: whatever they raise says that the file is damaged.
 
     Their warnings are silenced, for they may quote patient data; what matters is said in
     `ImageHeader.warnings`. Python's warning filters belong to the whole process, hence the lock.

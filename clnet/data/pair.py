@@ -3,7 +3,8 @@
 Every object here is validated when it is created, so that a `Pair` is always consistent.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -33,12 +34,15 @@ class View:
         lesion_ids: the id of each box's lesion, unique within the breast.
         size: (rows, columns) of the stored image, if known; boxes are then checked against it here, otherwise
             when the image is loaded.
+        pixel_size: (height, width) of a pixel in any unit that both views of the breast share, such as mm;
+            for files without a pixel spacing.
     """
 
     image: Path
     boxes: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 4), np.float32))
     lesion_ids: tuple[str, ...] = ()
     size: tuple[int, int] | None = None
+    pixel_size: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "image", Path(self.image))
@@ -55,16 +59,19 @@ class View:
                 f"{self.image}: {self.lesion_ids.count(min(repeated))} boxes have lesion id "
                 f"{min(repeated)!r}; a lesion has one box per view"
             )
+        if self.pixel_size is not None:
+            object.__setattr__(self, "pixel_size", _as_pixel_size(self.pixel_size, self.image))
         if self.size is not None:
             check_boxes_inside(self.boxes, *self.size, where=str(self.image))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, View):
             return NotImplemented
-        return (self.image, self.lesion_ids, self.size) == (
+        return (self.image, self.lesion_ids, self.size, self.pixel_size) == (
             other.image,
             other.lesion_ids,
             other.size,
+            other.pixel_size,
         ) and np.array_equal(self.boxes, other.boxes)
 
 
@@ -137,6 +144,7 @@ class Pair:
             item[f"{name}_lesion_ids"] = np.array(
                 [number[i] for i in view.lesion_ids] if view else [], dtype=np.int64
             )
+            item[f"{name}_pixel_size"] = view.pixel_size if view else None
         return item
 
 
@@ -148,6 +156,16 @@ def check_boxes_inside(boxes: NDArray[np.float32], rows: int, columns: int, wher
                 f"{where}: box {index} is {[x_min, y_min, x_max, y_max]}, outside the image of "
                 f"{columns} columns and {rows} rows; boxes are [x_min, y_min, x_max, y_max] in pixels"
             )
+
+
+def _as_pixel_size(given: Sequence[float], image: Path) -> tuple[float, float]:
+    try:
+        height, width = (float(number) for number in given)
+    except (OverflowError, TypeError, ValueError):
+        height = width = 0.0
+    if not (0 < height < math.inf and 0 < width < math.inf):
+        raise PairError(f"{image}: pixel_size is {given!r}; expected two positive numbers, height and width")
+    return height, width
 
 
 def _as_boxes(boxes: ArrayLike, image: Path) -> NDArray[np.float32]:

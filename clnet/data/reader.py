@@ -1,14 +1,14 @@
 """Read a mammogram: the one way from a file to grey values, for training, inference, Label and Deploy.
 
 The chain for DICOM: decode, modality LUT or rescale, VOI LUT or window (a setting), inversion of MONOCHROME1.
-PNG (8 or 16-bit grey) and NIfTI carry no tags and are taken as they are. Whatever the format, the result is
-[H, W], rows first, float32, and bright is dense.
+PNG, JPEG and NIfTI carry no tags and are taken as they are; colour is refused, unless its channels are equal.
+Whatever the format, the result is [H, W], rows first, float32, and bright is dense.
 
 A 2D NIfTI is stored as (column, row), as SimpleITK and MONAI write images, so its axes are swapped here; no
 axis is flipped.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,11 +25,13 @@ from clnet.data.header import (
     ImageHeader,
     dicom_header,
     header_of_tags,
+    jpeg_header,
     nifti_header,
     open_image,
     png_header,
 )
-from clnet.data.image_errors import UnsupportedPixelsError, refusing_damage
+from clnet.data.image_errors import ColourImageError, UnsupportedPixelsError, refusing_damage
+from clnet.data.jpeg import decode_jpeg, read_frame
 from clnet.data.pixels import to_grey
 from clnet.data.views import Laterality
 
@@ -56,7 +58,7 @@ class Mammogram:
 
 
 def read_image(file: str | PathLike[str], apply_voi: bool = True) -> Mammogram:
-    """Read a DICOM, PNG or NIfTI file; it is opened once.
+    """Read a DICOM, PNG, JPEG or NIfTI file; it is opened once.
 
     Args:
         file: its path; its content decides the format.
@@ -69,7 +71,9 @@ def read_image(file: str | PathLike[str], apply_voi: bool = True) -> Mammogram:
     with open_image(file) as (kind, stream), refusing_damage(file):
         if kind == "DICOM":
             return _read_dicom(stream, file, apply_voi)
-        return _read_png(stream, file) if kind == "PNG" else _read_nifti(file)
+        if kind == "NIfTI":
+            return _read_nifti(file)
+        return _read_png(stream, file) if kind == "PNG" else _read_jpeg(stream, file)
 
 
 def image_of_array(pixels: NDArray[Any], name: str, view: str, laterality: Laterality) -> Mammogram:
@@ -119,13 +123,40 @@ def _read_dicom(stream: BinaryIO, file: Path, apply_voi: bool) -> Mammogram:
 def _read_png(stream: BinaryIO, file: Path) -> Mammogram:
     with Image.open(stream) as image:
         header = png_header(image, file)
-        check_size(header)
-        if header.photometric not in ("L", "I;16", "I"):  # older Pillow says "I" for 16 bits
+        _check_grey_or_rgb(header)
+        if header.photometric not in ("L", "I;16", "I", "RGB"):  # older Pillow says "I" for 16 bits
             raise UnsupportedPixelsError(
                 f"{file}: a PNG of {header.photometric} pixels; grey of 8 or 16 bits is expected. Convert it."
             )
-        pixels = np.asarray(image).astype(np.float32)
-    return Mammogram(pixels, header, (f"PNG of {header.bits_stored} bits decoded",), header.warnings)
+        return _without_tags("PNG", np.asarray(image), header)
+
+
+def _read_jpeg(stream: BinaryIO, file: Path) -> Mammogram:
+    frame = read_frame(stream, file)
+    header = jpeg_header(frame, file)
+    _check_grey_or_rgb(header)
+    stream.seek(0)
+    return _without_tags("JPEG", decode_jpeg(stream, frame, file), header)
+
+
+def _check_grey_or_rgb(header: ImageHeader) -> None:
+    """`check_size`, but RGB passes: whether it is colour is seen in the pixels."""
+    check_size(replace(header, samples=1) if header.photometric == "RGB" else header)
+
+
+def _without_tags(kind: str, stored: NDArray[Any], header: ImageHeader) -> Mammogram:
+    """The image of stored values [H, W], or [H, W, 3] with three equal channels, as viewers export grey."""
+    steps = [f"{kind} of {header.bits_stored} bits decoded"]
+    if stored.ndim == 3:
+        if (stored != stored[..., :1]).any():
+            raise ColourImageError(
+                f"{header.file}: a {kind} in colour, where grey values are expected. It may be a screenshot, "
+                "or have coloured marks; use the original image."
+            )
+        stored = stored[..., 0]
+        steps.append("three equal channels: one taken as grey")
+    pixels = np.ascontiguousarray(stored, dtype=np.float32)
+    return Mammogram(pixels, header, tuple(steps), header.warnings)
 
 
 def _read_nifti(file: Path) -> Mammogram:

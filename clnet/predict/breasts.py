@@ -126,20 +126,19 @@ def breast_of_study(chosen: ChosenPair) -> BreastImages:
 def breast_of_pair(pair: Pair) -> BreastImages:
     """The breast of a pair of a datalist, without its lesions."""
     breast_id = digest(pair.pair_id)
-    views = {name: View(view.image) for name, view in pair.views.items()}
+    views = {name: View(view.image, pixel_size=view.pixel_size) for name, view in pair.views.items()}
     return BreastImages(
         breast_id, Pair(pair.pair_id, breast_id, pair.laterality, views.get("cc"), views.get("mlo"))
     )
 
 
 def source_key(breast: BreastImages) -> str:
-    """Changes with the files of a breast: their names, sizes and times."""
+    """Changes with the files of a breast, their names, sizes and times, and with their given pixel sizes."""
     facts = []
     for name, view in breast.pair.views.items():
         state = view.image.stat() if view.image.exists() else None
-        facts.append(
-            (name, str(view.image.absolute()), (state.st_size, state.st_mtime_ns) if state else None)
-        )
+        version = (state.st_size, state.st_mtime_ns) if state else None
+        facts.append((name, str(view.image.absolute()), version, view.pixel_size))
     return json.dumps(facts)
 
 

@@ -75,7 +75,7 @@ def find_breast(pixels: NDArray[Any], laterality: str | None = None) -> BreastRe
         )
 
     warnings = []
-    chest_side = _chest_side(small, mask)
+    chest_side = _chest_side(mask)
     if chest_side is None:
         chest_side = expected or "left"
         warnings.append(f"the pixels do not show the side of the chest wall: {chest_side} is assumed")
@@ -140,8 +140,10 @@ def _foreground(image: NDArray[np.float32]) -> Mask:
     if counts[peak] < MIN_PEAK * counts.sum():
         return np.ones(image.shape, dtype=bool)
     background, tissue = centres[peak], np.average(centres[split + 1 :], weights=counts[split + 1 :])
-    dark = image[image <= centres[split]]
-    noise = 1.4826 * np.median(np.abs(dark - background))  # its standard deviation, if it is Gaussian
+    # The standard deviation of the background, if it is Gaussian, from its darker half alone: in the brighter
+    # one, fat, which is nearly as dark in processed digital images, would count as noise.
+    below = background - image[image <= background]
+    noise = 1.4826 * np.median(below) if below.size else 0.0
     contrast = tissue - background
     return image > background + np.clip(3 * noise, MIN_CONTRAST * contrast, MAX_CONTRAST * contrast)
 
@@ -173,15 +175,16 @@ def _largest_component(foreground: Mask) -> Mask:
     return grown[pad:-pad, pad:-pad]
 
 
-def _chest_side(small: NDArray[np.float32], mask: Mask) -> ChestSide | None:
-    """The side where the breast is tall and thick (the chest wall) rather than short and thin (the nipple).
+def _chest_side(mask: Mask) -> ChestSide | None:
+    """The side where the breast is tall (the chest wall) rather than short (the nipple).
 
-    None if the two ends are similar.
+    None if the two ends are similar. Brightness does not count: dense tissue often lies behind the nipple,
+    and fat at the chest wall.
     """
-    thickness = np.where(mask, small - small[mask].min(), 0).sum(axis=0)
-    columns = np.flatnonzero(mask.any(axis=0))
+    height = mask.sum(axis=0)
+    columns = np.flatnonzero(height)
     outer = max(1, len(columns) // 10)
-    left, right = thickness[columns[:outer]].sum(), thickness[columns[-outer:]].sum()
+    left, right = height[columns[:outer]].sum(), height[columns[-outer:]].sum()
     if abs(left - right) <= 0.1 * max(left, right):
         return None
     return "left" if left > right else "right"

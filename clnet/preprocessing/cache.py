@@ -27,10 +27,10 @@ UNREADABLE = (OSError, EOFError, RuntimeError, pickle.UnpicklingError, KeyError,
 class CachePaird(Transform):
     """Does what deterministic transforms do, and keeps the results in a folder.
 
-    A result is found by the path, size and time of change of the images, the marked boxes, the settings of
-    the transforms and the code of this package: whatever changes one of them makes another result. So an
-    image is read once, and only looked up after that. Files are whole or not there: any number of processes
-    may share the folder, and any of it may be deleted at any time. It holds pixels, but no names.
+    A result is found by the path, size and time of change of the images, the marked boxes, the pixel sizes,
+    the settings of the transforms and the code of this package: whatever changes one of them makes another
+    result. So an image is read once, and only looked up after that. Files are whole or not there: any number
+    of processes may share the folder, and any of it may be deleted at any time. It holds pixels, no names.
 
     Args:
         transform: `LoadPaird` and `PreprocessPaird`; the result holds tensors and plain values only.
@@ -62,7 +62,8 @@ class CachePaird(Transform):
             digest.update(f"\n{view}".encode())
             if data[view] is not None:
                 digest.update(_version(Path(data[view])).encode())
-                digest.update(json.dumps([data[f"{view}_{key}"].tolist() for key in MARKED]).encode())
+                marked = [data[f"{view}_{key}"].tolist() for key in MARKED]
+                digest.update(json.dumps([marked, data.get(f"{view}_pixel_size")]).encode())
         name = digest.hexdigest()
         return self.folder / name[:2] / f"{name[2:]}.pt"
 

@@ -87,7 +87,9 @@ def inspect_image(
     facts = {**NO_FACTS, "file": str(file)}
     try:
         if file.is_dir():
-            raise NotAnImageError(f"{file}: a folder without any DICOM, PNG or NIfTI image. Check the path.")
+            raise NotAnImageError(
+                f"{file}: a folder without any DICOM, PNG, JPEG or NIfTI image. Check the path."
+            )
         header = read_header(file)
         facts |= {
             "view": header.view,

@@ -10,7 +10,7 @@ else happens on the small result.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from torch.nn import functional as F
 from clnet.data.reader import Mammogram
 from clnet.preprocessing.breast import PERCENTILES, BreastRegion, find_breast
 from clnet.preprocessing.placement import Placement
+
+PixelSize = tuple[float, float]  # (height, width)
+SAME_SIZE = 0.01  # relative difference between two sources that rounding explains
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,10 @@ class PlacedView:
 
 
 def preprocess_views(
-    images: Sequence[Mammogram], size: tuple[int, int], laterality: str | None = None
+    images: Sequence[Mammogram],
+    size: tuple[int, int],
+    laterality: str | None = None,
+    pixel_sizes: Sequence[PixelSize | None] = (),
 ) -> list[PlacedView]:
     """Find, orient, crop, resize, normalise and pad the views of one breast.
 
@@ -53,9 +59,11 @@ def preprocess_views(
         images: CC and MLO, or one of them.
         size: (H, W) of the canvas.
         laterality: of the breast, for an image without it; see `find_breast`.
+        pixel_sizes: (height, width) of a pixel of each image, in any unit that all images share, or None. The
+            files' own spacings take precedence.
     """
     breasts = [find_breast(image.pixels, image.header.laterality or laterality) for image in images]
-    units = _pixel_units(images)
+    units, warnings = _pixel_units([image.header.spacing_mm for image in images], pixel_sizes)
     # Model pixels per unit: the largest scale at which every breast box fits the canvas, plus a tiny bit, so
     # that rounding does not make the box that fills it a pixel smaller.
     scale = (1 + 1e-12) * min(
@@ -64,17 +72,36 @@ def preprocess_views(
             (breast.box for breast in breasts), units, strict=True
         )
     )
-    return [
+    placed = [
         _place(image.pixels, breast, (scale * unit_y, scale * unit_x), size)
         for image, breast, (unit_y, unit_x) in zip(images, breasts, units, strict=True)
     ]
+    return [replace(view, warnings=(*view.warnings, *warnings)) for view in placed]
 
 
-def _pixel_units(images: Sequence[Mammogram]) -> list[tuple[float, float]]:
-    """The (height, width) of a pixel of each image: in mm if it is known for all, otherwise in pixels."""
-    spacings = [image.header.spacing_mm for image in images]
-    known = [spacing for spacing in spacings if spacing]
-    return known if len(known) == len(spacings) else [(1.0, 1.0)] * len(spacings)
+def _pixel_units(
+    spacings: Sequence[PixelSize | None], given: Sequence[PixelSize | None]
+) -> tuple[list[PixelSize], tuple[str, ...]]:
+    """The (height, width) of a pixel of each image in a common unit, and a warning if two sources disagree.
+
+    In mm if the spacings of all files are known; otherwise as given, if given for all; otherwise in pixels.
+    """
+    in_mm = [spacing for spacing in spacings if spacing]
+    as_given = [pixel_size for pixel_size in given if pixel_size]
+    has_spacings, has_given = len(in_mm) == len(spacings), len(as_given) == len(spacings)
+    if not has_spacings:
+        return (as_given if has_given else [(1.0, 1.0)] * len(spacings)), ()
+    # The unit of what is given is unknown, so only the proportions of all heights and widths are compared.
+    factors = np.divide(as_given, in_mm) if has_given else np.ones(1)
+    if factors.max() <= (1 + SAME_SIZE) * factors.min():
+        return in_mm, ()
+    return in_mm, (
+        f"pixel sizes given as {_words(as_given)}, but {_words(in_mm)} mm in the files, which are used",
+    )
+
+
+def _words(sizes: Sequence[PixelSize]) -> str:
+    return " and ".join(f"{height:.4g} × {width:.4g}" for height, width in sizes)
 
 
 def _place(

@@ -10,6 +10,7 @@ key                 from               value
 ..                  `PreprocessPaird`  float32 [1, H, W], or None
 ``cc_boxes``        `Pair.to_item`     [n, 4] xyxy in **original** pixels, all the way
 ``cc_lesion_ids``   `Pair.to_item`     [n]; the same number in both views is the same lesion
+``cc_pixel_size``   `Pair.to_item`     (height, width) of a pixel if the datalist gives it, or None
 ``cc_meta``         `LoadPaird`        facts from the header, `steps` and `warnings`, or None
 ``cc_placement``    `PreprocessPaird`  `Placement.to_dict()` from original to model pixels, or None
 ``cc_valid_size``   `PreprocessPaird`  [rows, columns] of the image at its canvas's top left, or None
@@ -110,7 +111,12 @@ class PreprocessPaird(MapTransform):
             item[f"{view}_lesion_ids"] = torch.as_tensor(item[f"{view}_lesion_ids"], dtype=torch.int64)
             item[f"{view}_placement"] = item[f"{view}_valid_size"] = None
         views = [view for view in VIEW_NAMES if item[view] is not None]
-        placed_views = preprocess_views([item[view] for view in views], self.size, item.get("laterality"))
+        placed_views = preprocess_views(
+            [item[view] for view in views],
+            self.size,
+            item.get("laterality"),
+            [item.get(f"{view}_pixel_size") for view in views],
+        )
         for view, placed in zip(views, placed_views, strict=True):
             outside = _boxes_outside(item[f"{view}_boxes"], placed.breast.box)
             meta = item[f"{view}_meta"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from dicom_files import mammogram, save
+from PIL import Image
 from pydicom.uid import JPEG2000Lossless, RLELossless, generate_uid
 from sof3 import encode
 
@@ -42,12 +43,13 @@ def write_csv(path, rows, **options):
 
 
 class CbisDdsm:
-    """CBIS-DDSM in the layout of the first downloader ("nbia") or of the later one ("tcia")."""
+    """CBIS-DDSM in the layout of the first downloader ("nbia"), of the later one ("tcia"), or as "jpeg"."""
 
     def __init__(self, folder, layout="nbia", size=(96, 72)):
         self.folder, self.layout, self.size = Path(folder), layout, size
         self.rows = defaultdict(list)
         self.images = {}
+        self.tags = []
 
     def image(self, patient, side, view, split="Test", kind="Mass", pixels=None):
         """Write a full image, once; returns its path in the tables."""
@@ -104,13 +106,23 @@ class CbisDdsm:
             part = {"Training": "train", "Test": "test"}[split]
             if old:
                 rows = [{names.get(key, key): value for key, value in row.items()} for row in rows]
-            write_csv(self.folder / f"{kind}_case_description_{part}_set.csv", rows)
+            write_csv(self._tables / f"{kind}_case_description_{part}_set.csv", rows)
+        if self.tags:
+            write_csv(self._tables / "dicom_info.csv", self.tags)
         return self.folder
+
+    @property
+    def _tables(self):
+        return self.folder / "csv" if self.layout == "jpeg" else self.folder
 
     def _series(self, name, description, files, side):
         study, series = generate_uid(), generate_uid()
         paths = []
         for number, (pixels, view) in enumerate(files):
+            paths.append(f"{name}/{study}/{series}/{number:06d}.dcm")
+            if self.layout == "jpeg":
+                self._jpeg(name, description, pixels, view, side, series)
+                continue
             if self.layout == "nbia":
                 file = self.folder / name / study / series / f"{number:06d}.dcm"
             else:
@@ -136,8 +148,29 @@ class CbisDdsm:
             if pixels.dtype == np.uint16:
                 dataset.compress(RLELossless)
             save(file, dataset)
-            paths.append(f"{name}/{study}/{series}/{number:06d}.dcm")
         return paths
+
+    def _jpeg(self, name, description, pixels, view, side, series):
+        """The image in 8 bits with the losses of JPEG, and its row of tags; numbers go on across series."""
+        grey = pixels if pixels.dtype == np.uint8 else (pixels // 16).astype(np.uint8)
+        path = f"{series}/1-{len(self.tags):03d}"
+        file = self.folder / "jpeg" / f"{path}.jpg"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(grey).save(file, quality=75)
+        self.tags.append(
+            {
+                "file_path": f"CBIS-DDSM/dicom/{path}.dcm",
+                "image_path": f"CBIS-DDSM/jpeg/{path}.jpg",
+                "Columns": grey.shape[1],
+                "Laterality": side[0],
+                "Modality": "MG",
+                "PatientID": name,
+                "PatientOrientation": view,
+                "Rows": grey.shape[0],
+                "SeriesDescription": description,
+                "SeriesInstanceUID": series,
+            }
+        )
 
 
 def chain(box):

@@ -50,6 +50,60 @@ def test_both_schemas_and_both_layouts_give_the_same_pairs(layout, old, tmp_path
     }
 
 
+@pytest.mark.parametrize("described", ["", "ROI mask images"], ids=["no description", "described"])
+@pytest.mark.parametrize("mask_first", [False, True])
+def test_the_jpeg_form_gives_the_pairs_of_the_dicom_form(mask_first, described, tmp_path, capsys):
+    boxes, words = {}, {"mask_first": mask_first, "described": described}
+    rows, columns = np.mgrid[:400, :300]
+    for layout in ("nbia", "jpeg"):
+        data = CbisDdsm(tmp_path / layout, layout, size=(400, 300))
+        for view, (x, y) in (("CC", (33, 101)), ("MLO", (50, 77))):
+            data.mass("P_00001", "LEFT", view, 1, (x, y, x + 45, y + 60), **words)
+            data.mass("P_00002", "RIGHT", view, 1, (x + 60, y, x + 93, y + 60), "Training", **words)
+            oval = np.hypot((rows - y - 150) / 41, (columns - x - 60) / 29) < 1
+            mask = oval * np.uint8(255)
+            data.mass("P_00002", "RIGHT", view, 2, (99, 99, 200, 190), "Training", mask=mask, **words)
+        done = convert("cbis-ddsm", data.tables(), tmp_path / f"out-{layout}", capsys, "--validation", "0")
+        assert done.report["skipped"] == [] and done.report["warnings"] == []
+        assert [pair.pair_id for pair in done.datalist["test"]] == ["P_00001_L"]
+        assert [pair.pair_id for pair in done.datalist["training"]] == ["P_00002_R"]
+        assert done.pairs["P_00002_R"].links == {"1": "annotated", "2": "annotated"}
+        boxes[layout] = [done.boxes(pair, view) for pair in done.pairs for view in ("cc", "mlo")]
+    for of_dicom, of_jpeg in zip(boxes["nbia"], boxes["jpeg"], strict=True):
+        np.testing.assert_allclose(of_jpeg, of_dicom, atol=1)
+    assert boxes["nbia"][0] == [[93, 101, 126, 161], [65, 211, 122, 292]]
+
+
+def test_the_jpeg_form_needs_no_table_of_tags(tmp_path, capsys):
+    data = CbisDdsm(tmp_path / "data", "jpeg")
+    two_views(data)
+    data.tables()
+    (tmp_path / "data" / "csv" / "dicom_info.csv").unlink()
+    done = convert("cbis-ddsm", data.folder, tmp_path / "out", capsys, "--check")
+    np.testing.assert_allclose(done.boxes("P_00001_L", "cc"), [[10, 20, 30, 45]], atol=1)
+    np.testing.assert_allclose(done.boxes("P_00001_L", "mlo"), [[12, 30, 33, 50]], atol=1)
+    assert done.pairs["P_00001_L"].cc.image.suffix == ".jpg"
+    assert done.report["skipped"] == []
+
+
+def test_a_view_that_the_table_of_tags_contradicts_is_named(tmp_path, capsys):
+    data = CbisDdsm(tmp_path / "data", "jpeg")
+    two_views(data)
+    data.tags[0]["PatientOrientation"] = "MLO"
+    done = convert("cbis-ddsm", data.tables(), tmp_path / "out", capsys)
+    assert "row 1: CC in the table, MLO in the image; the table is followed" in done.warnings
+
+
+def test_a_damaged_jpeg_mask_leaves_its_image_out(tmp_path, capsys):
+    data = CbisDdsm(tmp_path / "data", "jpeg")
+    two_views(data)
+    mask = tmp_path / "data" / data.tags[2]["image_path"].removeprefix("CBIS-DDSM/")
+    mask.write_bytes(mask.read_bytes()[:-100])
+    done = convert("cbis-ddsm", data.tables(), tmp_path / "out", capsys)
+    assert done.pairs["P_00001_L"].cc is None
+    assert "it is damaged or truncated" in done.detail("mass_case_description_test_set.csv row 1")
+
+
 @pytest.mark.parametrize("mask_first", [False, True])
 def test_the_mask_is_told_from_the_crop_by_its_content(mask_first, tmp_path, capsys):
     data = CbisDdsm(tmp_path / "data")
@@ -183,7 +237,7 @@ def test_everything_that_cannot_be_used_is_named_and_the_rest_converts(tmp_path,
         (f"{table} row 6", "image not found"),
         (f"{table} row 7", "mass without a usable mask"),
         ("manifest.csv", "not a CBIS-DDSM table"),
-        ("LICENSE", "not a DICOM image"),
+        ("LICENSE", "not a DICOM or JPEG image"),
         ("other.dcm", "image without a mass in the tables"),
     } <= done.skipped
     assert "000001.dcm: (7FE0,0010) PixelData has" in done.detail(f"{table} row 5")

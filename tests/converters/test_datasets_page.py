@@ -1,12 +1,12 @@
 """docs/datasets.md: its commands, run on each data set in miniature, and its numbers."""
 
-import re
-import shlex
 from pathlib import Path
 
 import pytest
 from dicom_files import mammogram, save
 from miniatures import FIXTURES, MASS, CbisDdsm, Ddsm, Inbreast, VindrMammo, breast, chain, overlay, ring
+from page_commands import commands_of
+from PIL import Image
 
 from clnet.cli.main import main
 from clnet.data.datalist import read_datalist
@@ -33,7 +33,9 @@ def checkout(tmp_path, monkeypatch):
         },
     )
     rows = ["SOPInstanceUID,x_min,y_min,x_max,y_max,lesion_id"]
-    Path("data/archive").mkdir()
+    table = ["patient,laterality,view,image,x_min,y_min,x_max,y_max,mass_shape,density"]
+    for name in ("archive", "images"):
+        Path("data", name).mkdir()
     for number, (view, box) in enumerate((("CC", CC), ("MLO", MLO))):
         cbis.mass("P_00001", "LEFT", view, 1, box)
         inbreast.image(f"100{number}", "6c613a14b80a8591", "L", view, [("Mass", ring(box))])
@@ -41,20 +43,17 @@ def checkout(tmp_path, monkeypatch):
         dataset = mammogram(breast(90, 60, "L"), ViewPosition=view)
         save(Path(f"data/archive/{number}.dcm"), dataset)
         rows.append(f"{dataset.SOPInstanceUID},{','.join(map(str, box))},1")
+        Image.fromarray(breast(90, 60, "L", top=255, dtype="uint8")).save(f"data/images/{number}.jpg")
+        table.append(f"P1,left,{view},{number}.jpg,{','.join(map(str, box))},OVAL,C")
     Path("data/boxes.csv").write_text("\n".join(rows) + "\n")
+    Path("data/table.csv").write_text("\n".join(table) + "\n")
     for data in (cbis.tables, inbreast.table, vindr.table):
         data()
     return tmp_path
 
 
-def commands():
-    for block in re.findall(r"```bash\n(.*?)```", PAGE, flags=re.DOTALL):
-        for line in block.splitlines():
-            yield shlex.split(line)
-
-
 def test_every_command_of_the_page_runs(checkout, capsys):
-    ran = list(commands())
+    ran = list(commands_of("docs/datasets.md"))
     for words in ran:
         assert words[0] == "clnet"
         assert main(words[1:]) == 0, capsys.readouterr()
@@ -64,8 +63,9 @@ def test_every_command_of_the_page_runs(checkout, capsys):
         "inbreast",
         "vindr-mammo",
         "dicom",
+        "table",
     }
-    for name in ("cbis-ddsm", "ddsm", "inbreast", "vindr-mammo", "archive"):
+    for name in ("cbis-ddsm", "ddsm", "inbreast", "vindr-mammo", "archive", "table"):
         out = checkout / "output" / name
         written = {"datalist.json", "conversion.json", "check.png", ".conversion-cache.json"}
         assert {file.name for file in out.iterdir()} == written | ({"images"} if name == "ddsm" else set())

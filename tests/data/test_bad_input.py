@@ -80,8 +80,45 @@ def unknown_codec(path):
     save(path, dataset)
 
 
-def png(mode, size=(12, 20)):
-    return lambda path: Image.new(mode, size).save(path, format="PNG")
+def picture(kind, mode, size=(12, 20), colour=0):
+    return lambda path: Image.new(mode, size, colour).save(path, format=kind) or path
+
+
+def png(mode, **options):
+    return picture("PNG", mode, **options)
+
+
+def jpeg(mode, **options):
+    return picture("JPEG", mode, **options)
+
+
+def one_coloured_mark(kind):
+    """A grey film on which somebody drew."""
+
+    def make(path):
+        image = Image.new("RGB", (120, 200), (90, 90, 90))
+        image.paste((255, 0, 0), (40, 50, 60, 70))
+        image.save(path, format=kind)
+
+    return make
+
+
+def jpeg_of_12_bits(path):
+    dataset = pydicom.dcmread(CODECS / "jpeg_extended_12bit.dcm")
+    path.write_bytes(pydicom.encaps.get_frame(dataset.PixelData, 0))
+    return path
+
+
+def jpeg_that_claims(rows, columns):
+    """A JPEG whose start of frame lies about its size."""
+
+    def make(path):
+        data = bytearray(jpeg("L")(path).read_bytes())
+        at = data.index(b"\xff\xc0") + 5
+        data[at : at + 4] = rows.to_bytes(2, "big") + columns.to_bytes(2, "big")
+        path.write_bytes(data)
+
+    return make
 
 
 def nifti(array):
@@ -102,7 +139,8 @@ REFUSED = {
         "SamplesPerPixel 3, RGB",
     ),
     "palette": (dicom(PhotometricInterpretation="PALETTE COLOR"), ColourImageError, "PALETTE COLOR"),
-    "colour PNG": (png("RGB"), ColourImageError, "RGB"),
+    "colour PNG": (png("RGB", colour=(9, 8, 7)), ColourImageError, "a PNG in colour"),
+    "PNG with one coloured mark": (one_coloured_mark("PNG"), ColourImageError, "use the original image"),
     "PNG with transparency": (png("LA"), ColourImageError, "LA"),
     "PNG with a palette": (png("P"), ColourImageError, "P"),
     "PNG of one bit": (png("1"), UnsupportedPixelsError, "grey of 8 or 16 bits"),
@@ -115,10 +153,18 @@ REFUSED = {
     "truncated in the tags": (cut(dicom(), 700), NotAnImageError, "truncated"),
     "truncated stream": (half_a_stream, DamagedImageError, "no end .* truncated"),
     "truncated PNG": (
-        cut(lambda path: png("L", (500, 500))(path) or path, 300),
+        cut(png("L", size=(500, 500)), 300),
         DamagedImageError,
         "damaged",
     ),
+    "colour JPEG": (jpeg("RGB", colour=(90, 80, 70)), ColourImageError, "a JPEG in colour"),
+    "JPEG with one coloured mark": (one_coloured_mark("JPEG"), ColourImageError, "use the original image"),
+    "JPEG for print": (jpeg("CMYK"), ColourImageError, "CMYK"),
+    "truncated JPEG": (cut(jpeg("L", size=(500, 500)), -20), DamagedImageError, "damaged or truncated"),
+    "JPEG truncated in its header": (cut(jpeg("L"), 80), DamagedImageError, "does not give its size"),
+    "truncated JPEG of 12 bits": (cut(jpeg_of_12_bits, -100), DamagedImageError, "no end .* truncated"),
+    "huge JPEG": (jpeg_that_claims(65535, 65535), ImageTooLargeError, "65535 × 65535"),
+    "JPEG without rows": (jpeg_that_claims(0, 12), DamagedImageError, "does not give its size"),
     "no pixel data": (dicom(PixelData=b""), DamagedImageError, "PixelData is missing"),
     "not a DICOM at all": (lambda path: path.write_text("hello"), NotAnImageError, "not a DICOM file"),
     "an empty file": (lambda path: path.write_bytes(b""), NotAnImageError, "not a DICOM file"),
@@ -309,11 +355,18 @@ def test_an_all_black_image_is_read_and_said_to_show_no_breast(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["plain", "rle", "jpeg2000", *sorted(path.stem for path in CODECS.glob("*.dcm"))]
+    "name",
+    ["plain", "rle", "jpeg2000", "jpeg file", "12-bit file", *sorted(p.stem for p in CODECS.glob("*.dcm"))],
 )
 def test_files_cut_or_overwritten_anywhere_give_an_image_or_an_image_error(tmp_path, recwarn, name):
     path = tmp_path / "image.dcm"
-    makers = {"plain": dicom(), "rle": compressed(RLELossless), "jpeg2000": compressed(JPEG2000Lossless)}
+    makers = {
+        "plain": dicom(),
+        "rle": compressed(RLELossless),
+        "jpeg2000": compressed(JPEG2000Lossless),
+        "jpeg file": jpeg("L"),
+        "12-bit file": jpeg_of_12_bits,
+    }
     whole = makers[name](path).read_bytes() if name in makers else (CODECS / f"{name}.dcm").read_bytes()
     recwarn.clear()
     source = random.Random(name)

@@ -37,6 +37,23 @@ def test_what_is_written_is_what_is_read(tmp_path):
     assert read_datalist(tmp_path) == datalist
 
 
+def test_a_pixel_size_is_written_and_read_and_absent_where_unknown(tmp_path):
+    cc = View(tmp_path / "cc.jpg", size=(100, 80), pixel_size=(5, 4.9975))
+    datalist = Datalist("mine", {"test": (Pair("1", "1", "L", cc, View(tmp_path / "mlo.jpg")),)})
+    write_datalist(datalist, tmp_path / "datalist.json")
+    assert read_datalist(tmp_path) == datalist
+    (written,) = json.loads((tmp_path / "datalist.json").read_text())["test"]
+    assert written["cc"]["pixel_size"] == [5, 4.9975]
+    assert "pixel_size" not in written["mlo"]
+
+
+def test_the_bytes_of_a_datalist_without_pixel_sizes_stay_as_they_were(tmp_path):
+    """The file of the real films was written before views had a pixel size."""
+    (tmp_path / "datalist.json").write_bytes((REAL_FILM / "datalist.json").read_bytes())
+    write_datalist(read_datalist(tmp_path), tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (REAL_FILM / "datalist.json").read_bytes()
+
+
 def test_paths_are_relative_to_the_file_so_that_the_folder_can_move(tmp_path):
     write_datalist(Datalist("mine", {"test": (pair(1, folder=tmp_path),)}), tmp_path / "datalist.json")
     moved = tmp_path.with_name("moved")
@@ -92,6 +109,11 @@ def test_an_unknown_section_is_refused():
         (
             '{"schema": 1, "name": "n", "test": [{"pair_id": "x", "patient_id": "y", "laterality": "L"}]}',
             "pair 'x': no cc and no mlo",
+        ),
+        (
+            '{"schema": 1, "name": "n", "test": [{"pair_id": "x", "patient_id": "y", "laterality": "L",'
+            ' "cc": {"image": "a.jpg", "pixel_size": [0.07, -1]}}]}',
+            r"pair 'x'\) cc pixel_size\[1\]: -1 is less than or equal to the minimum of 0",
         ),
     ],
 )

@@ -59,6 +59,12 @@ def test_a_pair_may_miss_one_view():
         (lambda: View(Path("a.dcm"), [[1, 2, 3, 10**400]], ("1",)), "four numbers"),
         (lambda: View(Path("a.dcm"), [[1, 2, 3, 4]], ()), "1 boxes but 0 lesion_ids"),
         (
+            lambda: View(Path("a.dcm"), pixel_size=(0.07, 0)),
+            r"pixel_size is \(0.07, 0\); expected two positive",
+        ),
+        (lambda: View(Path("a.dcm"), pixel_size=(0.07,)), "expected two positive numbers"),
+        (lambda: View(Path("a.dcm"), pixel_size=(0.07, float("inf"))), "expected two positive numbers"),
+        (
             lambda: View(Path("a.dcm"), [[1, 2, 3, 4], [5, 6, 7, 8]], ("1", "1")),
             "2 boxes have lesion id '1'",
         ),
@@ -84,3 +90,9 @@ def test_the_item_of_a_missing_view_is_empty():
     assert item["mlo"] is None
     assert item["mlo_boxes"].shape == (0, 4)
     assert item["mlo_lesion_ids"].shape == (0,)
+    assert item["mlo_pixel_size"] is None
+
+
+def test_the_item_has_the_pixel_size_of_each_view():
+    item = pair(cc=View(Path("c.png"), pixel_size=(5, 4.5)), mlo=View(Path("m.png"))).to_item()
+    assert (item["cc_pixel_size"], item["mlo_pixel_size"]) == ((5.0, 4.5), None)

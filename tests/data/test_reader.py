@@ -1,4 +1,4 @@
-"""From files to grey values: decoding, the grey scale of DICOM, PNG, NIfTI, and MONAI's view of it."""
+"""From files to grey values: decoding, the grey scale of DICOM, PNG, JPEG, NIfTI, and MONAI's view of it."""
 
 import pickle
 from pathlib import Path
@@ -16,6 +16,7 @@ from pydicom.dataset import Dataset
 from pydicom.pixels import apply_modality_lut, apply_voi_lut
 from pydicom.uid import JPEG2000, JPEG2000Lossless, RLELossless
 
+from clnet.data.header import read_header
 from clnet.data.image_errors import ImageError
 from clnet.data.monai_reader import MammogramReader
 from clnet.data.pixels import to_grey
@@ -254,6 +255,63 @@ def test_grey_png_is_read_as_it_is(tmp_path, dtype):
     assert (image.header.view, image.header.laterality, image.header.spacing_mm) == (None, None, None)
 
 
+def film_of_8_bits():
+    """A real film in the 8 bits of a JPEG."""
+    return (read_image(FILM / "right_mlo.dcm").pixels / 257).round().astype(np.uint8)
+
+
+@pytest.mark.parametrize("progressive", [False, True])
+def test_a_grey_jpeg_of_a_real_film_is_read(tmp_path, progressive):
+    """At quality 95, JPEG loses less than one grey value in the mean."""
+    film = film_of_8_bits()
+    Image.fromarray(film).save(tmp_path / "i.jpg", quality=95, progressive=progressive)
+    image = read_image(tmp_path / "i.jpg")
+    assert image.pixels.dtype == np.float32 and image.pixels.shape == film.shape
+    assert np.abs(image.pixels - film).mean() < 1
+    assert (image.header.rows, image.header.columns, image.header.bits_stored) == (*film.shape, 8)
+    assert (image.header.view, image.header.laterality, image.header.spacing_mm) == (None, None, None)
+    assert image.steps == ("JPEG of 8 bits decoded",)
+    assert read_header(tmp_path / "i.jpg") == image.header
+
+
+@pytest.mark.parametrize(
+    ("name", "bits", "tolerance"),
+    [("jpeg_extended_12bit", 12, 30), ("jpeg_lossless", 16, 0), ("jpeg_ls_lossless", 16, 0)],
+)
+def test_a_jpeg_file_of_more_than_8_bits_is_read(tmp_path, name, bits, tolerance):
+    """The stream of a DICOM file, as a file of its own; dcmtk wrote it."""
+    dataset = pydicom.dcmread(CODECS / f"{name}.dcm")
+    (tmp_path / "i.jpg").write_bytes(pydicom.encaps.get_frame(dataset.PixelData, 0))
+    image = read_image(tmp_path / "i.jpg")
+    np.testing.assert_allclose(image.pixels, texture(), atol=tolerance)
+    assert image.steps == (f"JPEG of {bits} bits decoded",)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_three_equal_channels_are_taken_as_grey_and_said_so(tmp_path, kind):
+    path, grey = tmp_path / "i", tmp_path / "grey"
+    film = Image.fromarray(film_of_8_bits())
+    film.convert("RGB").save(path, kind)
+    film.save(grey, kind)
+    image = read_image(path)
+    np.testing.assert_array_equal(image.pixels, read_image(grey).pixels)
+    assert image.steps == (f"{kind} of 8 bits decoded", "three equal channels: one taken as grey")
+
+
+def test_an_exif_orientation_turns_nothing_and_is_said(tmp_path):
+    stored = ramp(20, 12, high=255, dtype=np.uint8)
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turn by 90 degrees to show it
+    Image.fromarray(stored).save(tmp_path / "i.jpg", quality=100, exif=exif)
+    image = read_image(tmp_path / "i.jpg")
+    np.testing.assert_allclose(image.pixels, stored, atol=4)
+    assert [words for words in image.warnings if "EXIF" in words] == [
+        "EXIF orientation 6 is ignored: the image and its boxes are as stored, not turned"
+    ]
+    Image.fromarray(stored).save(tmp_path / "upright.jpg", exif=Image.Exif())
+    assert "EXIF" not in str(read_image(tmp_path / "upright.jpg").warnings)
+
+
 @pytest.mark.parametrize("name", ["i.nii", "i.nii.gz"])
 @pytest.mark.parametrize("trailing", [(), (1,), (1, 1)])
 def test_nifti_is_column_first_and_read_rows_first(tmp_path, name, trailing):
@@ -279,6 +337,8 @@ def test_monai_loads_rows_first_with_what_was_done(tmp_path):
 
 def test_the_monai_reader_knows_its_formats_by_content(tmp_path):
     path = save(tmp_path / "image.txt")
+    Image.new("L", (12, 20)).save(tmp_path / "image", "JPEG")
+    assert MammogramReader().verify_suffix(tmp_path / "image")
     (tmp_path / "note.dcm").write_text("not an image")
     assert MammogramReader().verify_suffix(path)
     assert not MammogramReader().verify_suffix([path, tmp_path / "note.dcm"])

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import dicom_files
@@ -16,6 +17,7 @@ from pycocotools.coco import COCO
 from report_files import assert_same_lesions, lesions_of_cad, lesions_of_measurements
 
 from clnet.cli.main import main
+from clnet.data.datalist import Datalist, read_datalist, write_datalist
 from clnet.findings.lesions import merge_into_lesions
 from clnet.findings.types import read_findings
 from clnet.phantom import PhantomSettings, make_phantom
@@ -206,6 +208,17 @@ def test_films_of_a_datalist_keep_their_pair_ids_and_the_two_studies_are_said(tm
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert all("two studies" in " ".join(breast["warnings"]) for breast in summary["analysed"])
     assert len(list(tmp_path.rglob("*.dcm"))) == 4
+
+
+def test_a_pixel_size_in_the_datalist_counts_and_a_changed_one_is_analysed_anew(tmp_path, capsys):
+    film, found = read_datalist(FILMS)["test"][0], []
+    for mlo_size, now in (((1, 1), 1), ((1, 1), 0), ((2, 2), 1)):
+        views = {"cc": replace(film.cc, pixel_size=(1, 1)), "mlo": replace(film.mlo, pixel_size=mlo_size)}
+        write_datalist(Datalist("film", {"test": (replace(film, **views),)}), tmp_path / "datalist.json")
+        assert predict(tmp_path / "datalist.json", "--output", tmp_path / "out") == 0
+        assert f"1 breasts analysed, {now} of them now" in capsys.readouterr().out
+        found.append((tmp_path / "out" / "findings.json").read_bytes())
+    assert found[0] == found[1] != found[2]
 
 
 def test_an_image_that_may_show_a_name_is_not_drawn(archive, tmp_path):

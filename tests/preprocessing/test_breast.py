@@ -30,6 +30,19 @@ def test_the_chest_wall_is_seen_on_the_right_of_a_mirrored_image():
     assert found.chest_side == "right"
 
 
+def test_dark_fat_belongs_to_the_breast_and_dense_tissue_behind_the_nipple_is_not_the_chest_wall():
+    """As in processed digital images: fat is nearly as dark as the background, and uneven."""
+    y, x = np.mgrid[:800, :500] + 0.5
+    inside = breast() > 0
+    fat = np.random.default_rng(0).uniform(0.02, 0.2, inside.shape) * TISSUE
+    dense = np.hypot((y - 400) / 160, (x - 185) / 60) < 1
+    image = np.where(inside, np.where(dense, TISSUE, fat), 0.0)
+    for pixels, truth, side in ((image, true_box(), "left"), (image[:, ::-1], mirrored(true_box()), "right")):
+        found = find_breast(pixels)
+        assert_box_fits(found.box, truth)
+        assert found.chest_side == side
+
+
 def test_a_film_with_letters_glow_dust_and_scratches_gives_the_breast_alone():
     found = find_breast(film())
     assert_box_fits(found.box, true_box())

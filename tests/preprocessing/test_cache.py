@@ -81,6 +81,8 @@ def test_other_settings_boxes_and_pixels_are_not_mixed_up(item, phantom, tmp_pat
     assert asked_for(item, tmp_path, Counted(apply_voi=False)) == 1
     moved = {**item, "cc_boxes": item["cc_boxes"] + 1}
     assert asked_for(moved, tmp_path) == (1 if len(item["cc_boxes"]) else 0)
+    assert asked_for({**item, "cc_pixel_size": (5.0, 5.0)}, tmp_path) == 1
+    assert asked_for({**item, "cc_pixel_size": (5.0, 4.0)}, tmp_path) == 1
     other = read_datalist(phantom)["training"][1].to_item()
     assert asked_for({**item, "cc": other["cc"]}, tmp_path) == 1
 

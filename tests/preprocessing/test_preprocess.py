@@ -85,6 +85,49 @@ def test_with_one_unknown_spacing_pixels_are_taken_as_equal():
     assert cc.placement.x_scale == mlo.placement.x_scale
 
 
+def test_a_film_reduced_more_gets_the_scale_of_its_partner_by_its_pixel_size():
+    """Two films of 4000 and 8000 rows, both reduced to 800: a pixel is 5 and 10 scanned ones high."""
+    fine, coarse = mammogram(breast(depth=250)), mammogram(breast(depth=125))
+    cc, mlo = preprocess_views([fine, coarse], (160, 96), pixel_sizes=[(5.0, 5.0), (10.0, 10.0)])
+    assert mlo.placement.x_scale == pytest.approx(2 * cc.placement.x_scale)
+    assert mlo.placement.y_scale == pytest.approx(2 * cc.placement.y_scale)
+    deep = [view.placement.apply(np.array([[0.0, 0, d, 1]]))[0, 2] for view, d in ((cc, 250), (mlo, 125))]
+    assert deep[0] == pytest.approx(deep[1], abs=0.01)
+    assert cc.warnings == mlo.warnings == ()
+
+
+@pytest.mark.parametrize("pixel_sizes", [(), (None, None), ((5.0, 5.0), None)])
+def test_without_a_pixel_size_for_each_view_pixels_are_taken_as_equal(pixel_sizes):
+    images = [mammogram(breast()), mammogram(breast())]
+    cc, mlo = preprocess_views(images, (160, 96), pixel_sizes=pixel_sizes)
+    assert cc.placement.x_scale == mlo.placement.x_scale
+
+
+def test_a_pixel_may_be_higher_than_wide():
+    (placed,) = preprocess_views([mammogram(breast())], (160, 96), pixel_sizes=[(0.2, 0.1)])
+    assert placed.placement.y_scale == pytest.approx(2 * placed.placement.x_scale)
+
+
+def test_the_spacings_of_files_take_precedence_and_a_disagreement_is_said():
+    images = [mammogram(breast(), (0.1, 0.1)), mammogram(breast(), (0.05, 0.05))]
+    alone = preprocess_views(images, (160, 96))
+    for scale, agreed in (([1.0, 0.5], True), ([30.0, 15.1], True), ([30.0, 15.2], False)):
+        placed = preprocess_views(images, (160, 96), pixel_sizes=[(size, size) for size in scale])
+        assert [view.placement for view in placed] == [view.placement for view in alone]
+        for view in placed:
+            assert (view.warnings == ()) == agreed
+    assert placed[0].warnings == (
+        "pixel sizes given as 30 × 30 and 15.2 × 15.2, but 0.1 × 0.1 and 0.05 × 0.05 mm in the files, "
+        "which are used",
+    )
+
+
+def test_pixel_sizes_count_for_all_views_if_one_file_has_no_spacing():
+    images = [mammogram(breast(), (0.1, 0.1)), mammogram(breast())]
+    cc, mlo = preprocess_views(images, (160, 96), pixel_sizes=[(1.0, 1.0), (3.0, 3.0)])
+    assert mlo.placement.x_scale == pytest.approx(3 * cc.placement.x_scale)
+
+
 def test_brightness_runs_from_zero_to_one_inside_the_breast_and_background_is_zero():
     (placed,) = preprocess_views([mammogram(film())], (200, 128))
     image = placed.image

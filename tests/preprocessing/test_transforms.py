@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -34,6 +36,14 @@ def pair(tmp_path):
 
 
 pipeline = Compose([LoadPaird(), PreprocessPaird(SIZE), FinishPaird()])
+
+
+def test_a_pixel_size_in_the_datalist_sets_the_scale_of_a_view(pair):
+    cc, mlo = replace(pair.cc, pixel_size=(1, 1)), replace(pair.mlo, pixel_size=(2, 2))
+    placements = pipeline(replace(pair, cc=cc, mlo=mlo).to_item())["placements"]
+    assert placements[1]["y_scale"] == pytest.approx(2 * placements[0]["y_scale"])
+    placements = pipeline(pair.to_item())["placements"]
+    assert placements[1]["y_scale"] == placements[0]["y_scale"]
 
 
 def test_a_pair_becomes_the_sample_that_the_network_gets(pair):

@@ -4,12 +4,13 @@ Each image stores its own part as its label in the datastore. The same lesion id
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from clnet.apps.label.datastore import FINAL, StudyFolder, are_lesion_ids
 from clnet.apps.label.pairs import ImagePair
 from clnet.apps.label.request_errors import RequestError
-from clnet.data.pair import VIEW_NAMES, Pair, View
+from clnet.data.pair import VIEW_NAMES, Pair
 
 FORM = '{"cc": {"boxes": [[x_min, y_min, x_max, y_max], …], "lesion_ids": ["1", …]} or null, "mlo": …}'
 
@@ -25,8 +26,11 @@ def label_of(datastore: StudyFolder, pair: ImagePair) -> dict[str, Any] | None:
 def labelled_pair(pair: ImagePair, label: Mapping[str, Any]) -> Pair:
     """The labelled views of a pair with their boxes; raises `PairError` if the label is invalid."""
     views = {
-        name: View(
-            pair.breast.pair.views[name].image, part["boxes"], tuple(part["lesion_ids"]), pair.sizes[name]
+        name: replace(
+            pair.breast.pair.views[name],
+            boxes=part["boxes"],
+            lesion_ids=tuple(part["lesion_ids"]),
+            size=pair.sizes[name],
         )
         for name, part in label.items()
         if part is not None

@@ -1,4 +1,4 @@
-"""CBIS-DDSM: scanned film as DICOM, tables of abnormalities, and a mask for each mass.
+"""CBIS-DDSM: scanned film as DICOM or JPEG, tables of abnormalities, and a mask for each mass.
 
 The views are paired by the tables, since each image has its own PatientID and study. Files are found by the
 SeriesInstanceUID in the table's path, then by folder name: the two downloaders lay folders out differently.
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from clnet.converters.annotated import AnnotatedDataset, AnnotatedView, Mass
+from clnet.converters.datasets.cbis_ddsm_jpeg import TAG_TABLE, read_tags, with_tags
 from clnet.converters.datasets.cbis_ddsm_masks import MaskBox, find_box, mask_facts
 from clnet.converters.datasets.cbis_ddsm_tables import (
     Row,
@@ -35,7 +36,9 @@ def read(workspace: Workspace, tables: Sequence[Path] | None = None) -> Annotate
         workspace: the data set and where to write.
         tables: the case description tables; by default, all CSV files of the data set.
     """
-    tables = tables or _tables_in(workspace.files())
+    files = workspace.files()
+    tags = read_tags(files)
+    tables = tables or _tables_in(files)
     rows, skipped = read_tables(tables)
     workspace.skipped.extend(skipped)
     masses = []
@@ -46,7 +49,11 @@ def read(workspace: Workspace, tables: Sequence[Path] | None = None) -> Annotate
             workspace.skip(row.where, "not a mass", "calcification")
     _warn_of_mixed_splits(rows, workspace)
 
-    headers = workspace.headers(workspace.files(without=tables))
+    images_and_masks = [file for file in workspace.files(without=tables) if file.name.lower() != TAG_TABLE]
+    headers = {
+        file: header if header.modality else with_tags(header, tags)
+        for file, header in workspace.headers(images_and_masks, ("DICOM", "JPEG")).items()
+    }
     index = _FileIndex(headers, workspace)
     images = {row: index.image(row) for row in masses}
     candidates = {row: index.masks(row) for row in masses}
@@ -86,10 +93,7 @@ def _view(
     workspace: Workspace,
 ) -> AnnotatedView:
     row = marks[0][0]
-    if image.view and image.view.lower() != row.view:
-        workspace.warn(
-            f"{row.where}: {row.view.upper()} in the table, {image.view} in the image; the table is followed"
-        )
+    workspace.warn_of_other_view(row.where, row.laterality, row.view, image)
     return AnnotatedView(
         image=image.file,
         size=(image.rows, image.columns),
@@ -136,7 +140,7 @@ class _FileIndex:
 
 
 def _tables_in(files: Iterable[Path]) -> list[Path]:
-    return [file for file in files if file.suffix.lower() == ".csv"]
+    return [file for file in files if file.suffix.lower() == ".csv" and file.name.lower() != TAG_TABLE]
 
 
 def _warn_of_mixed_splits(rows: Iterable[Row], workspace: Workspace) -> None:

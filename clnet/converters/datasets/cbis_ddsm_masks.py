@@ -1,7 +1,7 @@
 """Which of the candidate files is the mask of a mass in CBIS-DDSM, and the box around it.
 
-Mask and crop share a series in either order, so their names say nothing. A mask has two values and usually
-the size of its image. `SeriesDescription` helps where it is right.
+Mask and crop share a series in either order, so their names say nothing. A mask has two values,
+or nearly so as a JPEG, and usually the size of its image. `SeriesDescription` helps where it is right.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,15 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import ndimage
 
 from clnet.converters.annotated import Box
 from clnet.converters.box_extraction import mask_to_box, rescale_box
 from clnet.data.decode import decode
-from clnet.data.header import ImageHeader
+from clnet.data.header import ImageHeader, image_format
 from clnet.data.image_errors import ImageError, refusing_damage
-from clnet.data.reader import read_dicom
+from clnet.data.reader import read_dicom, read_image
 
+# The mask of a JPEG is black and white, but for the noise of JPEG near its edge.
+JPEG_CONTRAST = 128  # at least, of 255
+JPEG_NOISE = 32  # at most
+JPEG_OUTLIERS = 0.01  # of the pixels may have more noise
 SAME_SHAPE = 0.01  # relative difference between two aspect ratios that rounding explains
 
 
@@ -39,8 +44,8 @@ class MaskBox:
 
 def mask_facts(file: Path) -> dict[str, Any]:
     """Whether an image is binary, the box around its bright pixels, and the number of their components."""
-    with file.open("rb") as stream, refusing_damage(file):
-        stored = decode(*read_dicom(stream, file))
+    is_jpeg = image_format(file) == "JPEG"
+    stored = read_image(file).pixels if is_jpeg else _stored_values(file)
     low, high = stored.min(), stored.max()
     mask = stored > (float(low) + float(high)) / 2
     box = mask_to_box(mask)
@@ -49,8 +54,18 @@ def mask_facts(file: Path) -> dict[str, Any]:
         x_min, y_min, x_max, y_max = map(int, box)
         eight_neighbours = np.ones((3, 3), int)
         components = int(ndimage.label(mask[y_min:y_max, x_min:x_max], eight_neighbours)[1])
-    binary = bool(low < high and ((stored == low) | (stored == high)).all())
-    return {"binary": binary, "box": list(box) if box else None, "components": components}
+    distance = np.minimum(stored - low, high - stored)  # to the nearer of two values
+    if is_jpeg:
+        binary = high - low >= JPEG_CONTRAST and np.mean(distance > JPEG_NOISE) <= JPEG_OUTLIERS
+    else:
+        binary = low < high and not distance.any()
+    return {"binary": bool(binary), "box": list(box) if box else None, "components": components}
+
+
+def _stored_values(file: Path) -> NDArray[Any]:
+    """Those of a DICOM file: a mask needs no grey scale."""
+    with file.open("rb") as stream, refusing_damage(file):
+        return decode(*read_dicom(stream, file))
 
 
 def find_box(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from clnet.converters.annotated import AnnotatedDataset, AnnotatedView
 from clnet.converters.datasets.dicom_archive_boxes import BoxFile, ImageBoxes, read_box_file
+from clnet.converters.links import ids_are_links
 from clnet.converters.workspace import Workspace
 from clnet.data.header import ImageHeader
 from clnet.data.study import why_not_standard
@@ -61,12 +62,6 @@ def _match(
 
 
 def _view(header: ImageHeader, boxes: ImageBoxes, workspace: Workspace) -> AnnotatedView:
-    ids = [mass.lesion_id for mass in boxes.masses]
-    repeated = len(set(ids)) < len(ids) and None not in ids
-    if repeated:
-        workspace.warn(
-            f"{workspace.name(header.file)}: two boxes have the same lesion id; its ids are not used as links"
-        )
     # Neither is missing: `why_not_standard` rejects such images.
     laterality, view = header.laterality or "L", header.view or ""
     return AnnotatedView(
@@ -78,5 +73,5 @@ def _view(header: ImageHeader, boxes: ImageBoxes, workspace: Workspace) -> Annot
         view=view.lower(),
         masses=tuple(boxes.masses),
         unlocated=tuple(boxes.unlocated),
-        links_annotated=None not in ids and not repeated,
+        links_annotated=ids_are_links(boxes.masses, workspace.name(header.file), workspace),
     )

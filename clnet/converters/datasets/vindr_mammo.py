@@ -98,10 +98,7 @@ def _view(header: ImageHeader, rows: Sequence[tuple[str, Row]], workspace: Works
         findings = [name for name in categories if name.lower() != "no finding"]
         if findings:
             workspace.skip(where, "not a mass", ", ".join(findings).lower())
-    if header.view and header.view.lower() != view:
-        workspace.warn(
-            f"{where}: {view.upper()} in the table, {header.view} in the image; the table is followed"
-        )
+    workspace.warn_of_other_view(where, laterality, view, header)
     attributes = {
         "density": _last_word(first.get("breast_density", "")),
         "birads": _last_word(first.get("breast_birads", "")),
