@@ -22,12 +22,20 @@ def add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     command.add_argument("--findings", type=Path, required=True, metavar="FILE", help="findings file")
     command.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder to write to")
     command.add_argument(
-        "--iou", type=float, nargs="+", default=(0.2, 0.5), metavar="IOU", help="the least overlap of a hit"
+        "--protocol",
+        default="default",
+        metavar="NAME",
+        help="rules of counting: film for real films (duplicates are false positives), default (duplicates "
+        "are neither), or transreg, as TransReg counts; docs/evaluation.md has the table (default: default)",
+    )
+    command.add_argument(
+        "--iou", type=float, nargs="+", metavar="IOU", help="overlap of a hit, in place of the protocol's"
     )
     command.add_argument(
         "--count-duplicates",
-        action="store_true",
-        help="count further detections on a lesion that is already hit as false positives",
+        action=argparse.BooleanOptionalAction,
+        help="whether further detections on a lesion that is already hit are false positives, in place of "
+        "the protocol's rule",
     )
     command.add_argument(
         "--operating-rate",
@@ -45,16 +53,17 @@ def add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def _evaluate(options: argparse.Namespace) -> None:
     from clnet.evaluation.folder import evaluate_files
-    from clnet.evaluation.metrics import EvaluationSettings
+    from clnet.evaluation.protocols import settings_of
     from clnet.evaluation.tables import metrics_tables
 
-    settings = EvaluationSettings(
-        tuple(options.iou),
-        options.count_duplicates,
-        options.operating_rate,
-        options.link_score,
-        options.resamples,
-        options.seed,
+    changes = {"ious": options.iou, "count_duplicates": options.count_duplicates}
+    settings = settings_of(
+        options.protocol,
+        **{name: value for name, value in changes.items() if value is not None},
+        operating_rate=options.operating_rate,
+        link_score=options.link_score,
+        resamples=options.resamples,
+        seed=options.seed,
     )
     evaluation = evaluate_files(
         options.datalist,

@@ -15,8 +15,8 @@ from clnet.errors import ClnetError
 from clnet.evaluation.cohort import CohortError
 from clnet.evaluation.error_types import Error
 from clnet.evaluation.figure import draw_froc
-from clnet.evaluation.froc import RATES
-from clnet.evaluation.metrics import SCHEMA_VERSION, Evaluation, EvaluationSettings, evaluate
+from clnet.evaluation.metrics import SCHEMA_VERSION, Evaluation, evaluate
+from clnet.evaluation.protocols import EvaluationSettings, Rules, find_protocol, protocol_words
 from clnet.evaluation.record import iou_words, pair_key, read_record, write_record
 from clnet.evaluation.report import MAX_PAIRS, write_report
 from clnet.findings.types import read_findings
@@ -68,8 +68,11 @@ def evaluate_files(
     write_record(evaluation.record, output)
     lines = ",".join(f"\n {_json(asdict(error))}" for error in evaluation.errors)
     (output / ERRORS_FILE).write_text(f"[{lines}]\n", encoding="utf-8")
-    curves = {iou_words(key): at["curve"] for key, at in metrics["detection"].items()}
-    draw_froc({metrics["model"]: curves}, output / "froc.png", RATES)
+    chosen = metrics["settings"]
+    curves = {iou_words(key, chosen["matching"]): at["curve"] for key, at in metrics["detection"].items()}
+    title = f"{metrics['model']}, {protocol_words(chosen)}"
+    rates = find_protocol(chosen["protocol"]).shown_rates
+    draw_froc({title: curves}, output / "froc.png", rates, chosen["interpolate"])
     if report:
         write_report(output, metrics, evaluation.errors, data[section], found, max_pairs)
     # Last, so that a folder with metrics is complete.
@@ -113,8 +116,14 @@ def read_metrics(folder: str | Path) -> dict[str, Any]:
         ) from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise FolderError(f"{path}: cannot be read as JSON: {error}") from error
-    if not isinstance(metrics, dict) or metrics.get("schema") != SCHEMA_VERSION or "detection" not in metrics:
+    if (
+        not isinstance(metrics, dict)
+        or metrics.get("schema") != SCHEMA_VERSION
+        or not ({"detection", "settings"} <= set(metrics))
+    ):
         raise FolderError(f"{path}: not an evaluation of schema {SCHEMA_VERSION}; evaluate again")
+    # Evaluations of before protocols had names were counted by the rules of the default.
+    metrics["settings"] = {**asdict(Rules()), "protocol": "default", **metrics["settings"]}
     return metrics
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from clnet.errors import ClnetError
 from clnet.evaluation.cohort import Cohort
 from clnet.evaluation.froc import MISSED, Froc
+from clnet.evaluation.hits import Matching
 from clnet.evaluation.links import LinkCounts
 
 FILE_NAME = "record.npz"
@@ -108,9 +109,9 @@ def iou_key(iou: float) -> str:
     return f"iou={iou:g}"
 
 
-def iou_words(key: str) -> str:
-    """An `iou_key` as people read it: IoU ≥ 0.5."""
-    return key.replace("iou=", "IoU ≥ ")
+def iou_words(key: str, matching: Matching) -> str:
+    """An `iou_key` as people read it, IoU ≥ 0.5; or IoU > 0.5 where the threshold must be exceeded."""
+    return key.replace("iou=", "IoU ≥ " if matching == "by_score" else "IoU > ")
 
 
 def write_record(record: EvaluationRecord, folder: Path) -> None:

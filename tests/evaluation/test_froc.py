@@ -13,32 +13,13 @@ from hypothesis import strategies as st
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 from slow_reference import SlowImage, slow_recalls
+from small_images import image, sets
 
 from clnet.boxes import box_iou
 from clnet.evaluation.froc import RATES, cutoff_scores, froc, recall_table, recalls
 from clnet.evaluation.hits import ImageResult, find_hits, find_overlaps
 
-NO_BOXES = np.zeros((0, 4))
 IOUS = {0.2: Fraction(1, 5), 0.5: Fraction(1, 2)}
-
-
-def image(detections, lesions):
-    """From [(box, score), …] and [box, …]."""
-    return ImageResult(
-        np.array([box for box, _ in detections], float).reshape(-1, 4),
-        np.array([score for _, score in detections], float),
-        np.array(lesions, float).reshape(-1, 4),
-    )
-
-
-# A small grid gives many equal scores, equal overlaps and overlaps of exactly 1/5 and 1/2.
-corner, side = st.integers(0, 6), st.integers(1, 5)
-boxes = st.tuples(corner, corner, side, side).map(lambda b: (b[0], b[1], b[0] + b[2], b[1] + b[3]))
-scores = st.sampled_from([0.1, 0.2, 0.3, 0.5, 0.8])
-images = st.builds(
-    image, st.lists(st.tuples(boxes, scores), max_size=7), st.lists(boxes, max_size=3, unique=True)
-)
-sets = st.lists(images, min_size=1, max_size=6)
 
 
 def check_against_the_definition(results, count_duplicates):

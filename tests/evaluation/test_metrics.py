@@ -13,7 +13,8 @@ from clnet.data.datalist import write_datalist
 from clnet.data.pair import VIEW_NAMES
 from clnet.evaluation.cohort import CohortError
 from clnet.evaluation.froc import RATES
-from clnet.evaluation.metrics import EvaluationSettings, EvaluationSettingsError, evaluate
+from clnet.evaluation.metrics import evaluate
+from clnet.evaluation.protocols import EvaluationSettings, EvaluationSettingsError
 from clnet.findings.types import Detections, Findings, PairFindings, write_findings
 
 QUICK = EvaluationSettings(resamples=50)
