@@ -119,7 +119,11 @@ def _detection(
 
 
 def _links(record: EvaluationRecord, counts: LinkCounts, weights: NDArray[np.float64]) -> dict[str, Any]:
-    rows = {"all": counts, "several_lesions": counts.where(record.lesions_of_pair() > 1)}
+    rows = {
+        "all": counts,
+        "several_lesions": counts.where(record.lesions_of_pair() > 1),
+        "single_pair": counts.where(record.has_single_pair()),
+    }
     return {
         name: {
             **{

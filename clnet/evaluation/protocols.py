@@ -60,19 +60,19 @@ class Protocol:
 
 PROTOCOLS = {
     "film": Protocol(
-        "for real films: IoU ≥ threshold, duplicates are false positives, step function",
+        "IoU ≥ threshold, duplicates are false positives, step function",
         Rules(count_duplicates=True),
     ),
     "default": Protocol(
         "IoU ≥ threshold, duplicates are neither hits nor false positives, step function", Rules(), RATES
     ),
     "transreg": Protocol(
-        "as TransReg counts: IoU > threshold by Hungarian matching, duplicates are false positives, linear "
-        "interpolation",
+        "IoU > threshold by Hungarian matching, duplicates are false positives, linear interpolation",
         Rules(ious=(0.2,), count_duplicates=True, matching="one_to_one", interpolate=True),
     ),
 }
-"""By name; all of them count false positives per image over all images, negative ones included."""
+"""By name: ours for real films, the command's default, and that of TransReg's code. All of them count false
+positives per image over all images, negative ones included."""
 
 
 @dataclass(frozen=True)

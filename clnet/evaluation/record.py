@@ -65,6 +65,11 @@ class EvaluationRecord:
         _, first = np.unique(self.box_lesion, return_index=True)
         return np.bincount(self.image_pair[self.box_image[first]], minlength=len(self.pair_keys))
 
+    def has_single_pair(self) -> NDArray[np.bool_]:
+        """[P] whether a breast has exactly one lesion, and that a box in each view."""
+        boxes = np.bincount(self.image_pair[self.box_image], minlength=len(self.pair_keys))
+        return (self.lesions_of_pair() == 1) & (boxes == 2)
+
     def units(self, unit: str, iou: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """The score at which each unit of a kind (see `UNITS`) is found, [N], and its patient, [N] int."""
         box_patient = self.image_patient[self.box_image]

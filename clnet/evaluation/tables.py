@@ -25,7 +25,7 @@ def metrics_tables(metrics: Mapping[str, Any]) -> str:
         f"{metrics['model']}: {counts['pairs']} pairs of {counts['patients']} patients, {counts['images']} "
         f"images ({counts['negative_images']} negative), {counts['lesions']} lesions with "
         f"{counts['lesion_boxes']} boxes, {counts['detections']} detections, {counts['links']} links",
-        f"Counted by {by} ({settings['protocol']}: {protocol.description})",
+        f"Counted by {by}. The rules of {settings['protocol']}: {protocol.description}.",
     ]
     if counts["skipped_views"]:
         parts.append(

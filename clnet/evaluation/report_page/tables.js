@@ -90,12 +90,16 @@ function linksTable(report) {
     return;
   }
   const measures = { precision: "Precision", recall: "Recall", f1: "F1", accuracy: "Accuracy if both found" };
-  const names = { all: "all breasts", several_lesions: "breasts with several lesions" };
+  const names = {
+    all: "all breasts",
+    several_lesions: "breasts with several lesions",
+    single_pair: "breasts with one lesion, a box in each view",
+  };
   const bodies = Object.entries(report.links).map(([key, rows]) =>
     groupBody(
       report.overlaps[key],
       8,
-      Object.entries(names).map(([row, name]) =>
+      Object.entries(names).filter(([row]) => row in rows).map(([row, name]) =>
         html(
           "tr",
           { class: row === "all" ? "main" : null },
