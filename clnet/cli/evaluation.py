@@ -11,15 +11,28 @@ def add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     command = commands.add_parser(
         "evaluate",
         help="compute recall, link metrics and errors of findings, with intervals",
-        description="Evaluate a findings file, of clnet or of any other system, on a section of a datalist. "
-        "Writes metrics.json, errors.json, record.npz, froc.png and report.html, and prints the tables.",
+        description="Evaluate a findings file or COCO results, of clnet or of any other system, on a section "
+        "of a datalist. Writes metrics.json, errors.json, record.npz, froc.png and report.html, and prints "
+        "the tables.",
         formatter_class=DefaultsFormatter,
     )
     command.add_argument(
         "--datalist", type=Path, required=True, metavar="FILE", help="datalist, or a folder with one"
     )
     command.add_argument("--section", default="test", help="of the datalist: training, validation or test")
-    command.add_argument("--findings", type=Path, required=True, metavar="FILE", help="findings file")
+    command.add_argument(
+        "--findings",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="findings file, or COCO results: a list of image_id, bbox and score",
+    )
+    command.add_argument(
+        "--coco-images",
+        type=Path,
+        metavar="FILE",
+        help="COCO file whose images have the ids of the COCO results; without it, ids are file names",
+    )
     command.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder to write to")
     command.add_argument(
         "--protocol",
@@ -73,6 +86,7 @@ def _evaluate(options: argparse.Namespace) -> None:
         settings,
         report=not options.no_report,
         max_pairs=options.max_pairs,
+        coco_images=options.coco_images,
     )
     print(metrics_tables(evaluation.metrics))
     print(f"\nmetrics   {options.output / 'metrics.json'}\npicture   {options.output / 'froc.png'}")

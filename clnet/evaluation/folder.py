@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from clnet.data.datalist import read_datalist
+from clnet.data.datalist import Datalist, read_datalist
 from clnet.errors import ClnetError
 from clnet.evaluation.cohort import CohortError
 from clnet.evaluation.error_types import Error
@@ -19,7 +19,8 @@ from clnet.evaluation.metrics import SCHEMA_VERSION, Evaluation, evaluate
 from clnet.evaluation.protocols import EvaluationSettings, Rules, find_protocol, protocol_words
 from clnet.evaluation.record import iou_words, pair_key, read_record, write_record
 from clnet.evaluation.report import MAX_PAIRS, write_report
-from clnet.findings.types import read_findings
+from clnet.findings.coco_results import is_coco_results, read_coco_results
+from clnet.findings.types import Findings, FindingsError, read_findings
 
 METRICS_FILE = "metrics.json"
 ERRORS_FILE = "errors.json"
@@ -37,20 +38,23 @@ def evaluate_files(
     settings: EvaluationSettings | None = None,
     report: bool = True,
     max_pairs: int = MAX_PAIRS,
+    coco_images: str | Path | None = None,
 ) -> Evaluation:
     """Evaluate a findings file on a section of a datalist; `clnet.evaluate`.
 
     Args:
         datalist: a datalist, or a folder with one.
-        findings: the findings file.
+        findings: the findings file, or COCO results (see `clnet.findings.coco_results`).
         section: the section of the datalist to evaluate on.
         output: the folder to write metrics, errors, curves and the report to; None writes nothing.
         settings: None for the defaults.
         report: whether to write ``report.html``.
         max_pairs: the maximum number of pairs in the report's viewer.
+        coco_images: the COCO file whose ``images`` have the ids of the COCO results; None if these ids are
+            file names.
     """
     data = read_datalist(datalist)
-    found = read_findings(findings)
+    found = _read_findings(findings, data, section, coco_images)
     try:
         evaluation = evaluate(data[section], found, settings)
     except CohortError as error:
@@ -63,6 +67,7 @@ def evaluate_files(
         "section": section,
         "datalist": Path(os.path.relpath(datalist, output)).as_posix(),
         "findings": Path(os.path.relpath(findings, output)).as_posix(),
+        "coco_images": coco_images and Path(os.path.relpath(coco_images, output)).as_posix(),
     }
     output.mkdir(parents=True, exist_ok=True)
     write_record(evaluation.record, output)
@@ -95,14 +100,27 @@ def report_on_folder(folder: str | Path, max_pairs: int = MAX_PAIRS) -> Path:
         raise FolderError(
             f"{path}: cannot be read as the errors of an evaluation ({error!r}); evaluate again"
         ) from error
-    pairs = read_datalist(datalist)[metrics["data"]["section"]]
+    data, section = read_datalist(datalist), metrics["data"]["section"]
+    pairs = data[section]
     record = read_record(folder)
     boxes = sum(len(view.boxes) for pair in pairs for view in pair.views.values())
     if [pair_key(pair.pair_id) for pair in pairs] != record.pair_keys.tolist() or boxes != len(
         record.box_image
     ):
         raise FolderError(f"{datalist}: its pairs or boxes have changed since the evaluation; evaluate again")
-    return write_report(folder, metrics, errors, pairs, read_findings(findings), max_pairs)
+    coco_images = metrics["data"].get("coco_images")
+    found = _read_findings(findings, data, section, coco_images and folder / coco_images)
+    return write_report(folder, metrics, errors, pairs, found, max_pairs)
+
+
+def _read_findings(
+    path: str | Path, datalist: Datalist, section: str, coco_images: str | Path | None
+) -> Findings:
+    if is_coco_results(path):
+        return read_coco_results(path, datalist, section, coco_images)
+    if coco_images is not None:
+        raise FindingsError(f"{path}: --coco-images was given, but this is no list of COCO results")
+    return read_findings(path)
 
 
 def read_metrics(folder: str | Path) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def metrics_tables(metrics: Mapping[str, Any]) -> str:
     ]
     if counts["skipped_views"]:
         parts.append(
-            f"warning: the findings do not cover {counts['skipped_views']} images; "
+            f"warning: the findings do not cover {counts['skipped_views']} of {counts['images']} images; "
             "they count as images without detections"
         )
     for key, detection in metrics["detection"].items():
