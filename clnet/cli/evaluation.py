@@ -1,4 +1,4 @@
-"""`clnet evaluate`, `clnet report` and `clnet compare`: from findings to numbers, pages and comparisons."""
+"""`clnet evaluate`, `report`, `compare` and `threshold`: from findings to numbers, pages and comparisons."""
 
 import argparse
 from pathlib import Path
@@ -148,6 +148,30 @@ def _compare(options: argparse.Namespace) -> None:
     if options.output:
         write_comparison(comparison, runs, options.output)
         print(f"\nnumbers   {options.output / 'comparison.json'}\npicture   {options.output / 'froc.png'}")
+
+
+def add_threshold(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `clnet threshold`."""
+    command = commands.add_parser(
+        "threshold",
+        help="choose the score threshold of reports by a rate of false positives",
+        description="Print the least score at which an evaluation has at most so many false positives per "
+        "image, for --min-score of `clnet predict`. Choose it on the validation section.",
+        formatter_class=DefaultsFormatter,
+    )
+    command.add_argument("folder", type=Path, metavar="DIR", help="folder of an evaluation")
+    command.add_argument("--rate", type=float, default=0.5, metavar="FPI", help="false positives per image")
+    command.add_argument("--iou", type=float, metavar="IOU", help="overlap of a hit (default: the first)")
+    command.set_defaults(run=_threshold)
+
+
+def _threshold(options: argparse.Namespace) -> None:
+    from clnet.evaluation.folder import read_metrics
+    from clnet.evaluation.tables import threshold_text
+    from clnet.evaluation.threshold import threshold_at_rate
+
+    threshold = threshold_at_rate(options.folder, options.rate, options.iou)
+    print(threshold_text(threshold, read_metrics(options.folder)))
 
 
 def _add_max_pairs(command: argparse.ArgumentParser) -> None:

@@ -1,11 +1,13 @@
 """Evaluations and comparisons as text for a terminal."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clnet.evaluation.error_types import ERROR_TYPES
 from clnet.evaluation.protocols import find_protocol, protocol_words
 from clnet.evaluation.record import UNITS, iou_key, iou_words
+from clnet.evaluation.threshold import Threshold
 
 UNIT_NAMES = {
     "image": "lesion box, each view",
@@ -85,6 +87,22 @@ def comparison_tables(comparison: Mapping[str, Any]) -> str:
         "corrected for their number."
     )
     return "\n\n".join(parts)
+
+
+def threshold_text(threshold: Threshold, metrics: Mapping[str, Any]) -> str:
+    """A threshold, and what it was chosen by."""
+    settings, data = metrics["settings"], metrics["data"]
+    overlap = iou_words(iou_key(threshold.iou), settings["matching"])
+    lines = [
+        f"min_score {threshold.min_score}"
+        if math.isfinite(threshold.min_score)
+        else "min_score: none is needed, all detections together have fewer false positives",
+        f"on {data['name']}, {data['section']}: {threshold.rate:.3g} false positives per image, recall "
+        f"{100 * threshold.recall:.1f}% of lesion boxes, {overlap}, {protocol_words(settings)}",
+    ]
+    if data["section"] == "test":
+        lines.append("warning: a threshold chosen on the test section makes its results there too good")
+    return "\n".join(lines)
 
 
 def table_text(
