@@ -26,7 +26,8 @@ from clnet.converters.breast_extent import measure_extent
 from clnet.converters.links import DEPTH_MM, Extents, geometric_links
 from clnet.data.pair import Pair
 from clnet.evaluation.bootstrap import draw_patients, interval
-from clnet.evaluation.metrics import EvaluationSettings, evaluate
+from clnet.evaluation.metrics import evaluate
+from clnet.evaluation.protocols import EvaluationSettings
 from clnet.evaluation.resampled import difference, statistics
 from clnet.findings.duplicates import kept_indices
 from clnet.findings.lesions import SAME_PLACE

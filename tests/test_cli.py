@@ -22,6 +22,7 @@ COMMANDS = (
     "evaluate",
     "report",
     "compare",
+    "threshold",
 )
 VIEWS = ["left_cc", "left_mlo", "right_cc", "right_mlo"]
 
@@ -120,7 +121,9 @@ def test_pairs_of_a_missing_folder_is_an_error_that_names_it(path, tmp_path, cap
     assert f"{tmp_path / path}: no such file or folder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["phantom", "inspect", "evaluate", "report", "compare", "predict"])
+@pytest.mark.parametrize(
+    "command", ["phantom", "inspect", "evaluate", "report", "compare", "threshold", "predict"]
+)
 def test_help_tells_a_default_once_and_none_where_there_is_none(command, capsys):
     with pytest.raises(SystemExit):
         main([command, "--help"])

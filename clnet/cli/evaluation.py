@@ -1,4 +1,4 @@
-"""`clnet evaluate`, `clnet report` and `clnet compare`: from findings to numbers, pages and comparisons."""
+"""`clnet evaluate`, `report`, `compare` and `threshold`: from findings to numbers, pages and comparisons."""
 
 import argparse
 from pathlib import Path
@@ -11,23 +11,44 @@ def add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     command = commands.add_parser(
         "evaluate",
         help="compute recall, link metrics and errors of findings, with intervals",
-        description="Evaluate a findings file, of clnet or of any other system, on a section of a datalist. "
-        "Writes metrics.json, errors.json, record.npz, froc.png and report.html, and prints the tables.",
+        description="Evaluate a findings file or COCO results, of clnet or of any other system, on a section "
+        "of a datalist. Writes metrics.json, errors.json, record.npz, froc.png and report.html, and prints "
+        "the tables.",
         formatter_class=DefaultsFormatter,
     )
     command.add_argument(
         "--datalist", type=Path, required=True, metavar="FILE", help="datalist, or a folder with one"
     )
     command.add_argument("--section", default="test", help="of the datalist: training, validation or test")
-    command.add_argument("--findings", type=Path, required=True, metavar="FILE", help="findings file")
+    command.add_argument(
+        "--findings",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="findings file, or COCO results: a list of image_id, bbox and score",
+    )
+    command.add_argument(
+        "--coco-images",
+        type=Path,
+        metavar="FILE",
+        help="COCO file whose images have the ids of the COCO results; without it, ids are file names",
+    )
     command.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder to write to")
     command.add_argument(
-        "--iou", type=float, nargs="+", default=(0.2, 0.5), metavar="IOU", help="the least overlap of a hit"
+        "--protocol",
+        default="default",
+        metavar="NAME",
+        help="rules of counting: film for real films (duplicates are false positives), default (duplicates "
+        "are neither), or transreg, as TransReg counts; docs/evaluation.md has the table (default: default)",
+    )
+    command.add_argument(
+        "--iou", type=float, nargs="+", metavar="IOU", help="overlap of a hit, in place of the protocol's"
     )
     command.add_argument(
         "--count-duplicates",
-        action="store_true",
-        help="count further detections on a lesion that is already hit as false positives",
+        action=argparse.BooleanOptionalAction,
+        help="whether further detections on a lesion that is already hit are false positives, in place of "
+        "the protocol's rule",
     )
     command.add_argument(
         "--operating-rate",
@@ -45,16 +66,17 @@ def add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def _evaluate(options: argparse.Namespace) -> None:
     from clnet.evaluation.folder import evaluate_files
-    from clnet.evaluation.metrics import EvaluationSettings
+    from clnet.evaluation.protocols import settings_of
     from clnet.evaluation.tables import metrics_tables
 
-    settings = EvaluationSettings(
-        tuple(options.iou),
-        options.count_duplicates,
-        options.operating_rate,
-        options.link_score,
-        options.resamples,
-        options.seed,
+    changes = {"ious": options.iou, "count_duplicates": options.count_duplicates}
+    settings = settings_of(
+        options.protocol,
+        **{name: value for name, value in changes.items() if value is not None},
+        operating_rate=options.operating_rate,
+        link_score=options.link_score,
+        resamples=options.resamples,
+        seed=options.seed,
     )
     evaluation = evaluate_files(
         options.datalist,
@@ -64,6 +86,7 @@ def _evaluate(options: argparse.Namespace) -> None:
         settings,
         report=not options.no_report,
         max_pairs=options.max_pairs,
+        coco_images=options.coco_images,
     )
     print(metrics_tables(evaluation.metrics))
     print(f"\nmetrics   {options.output / 'metrics.json'}\npicture   {options.output / 'froc.png'}")
@@ -125,6 +148,30 @@ def _compare(options: argparse.Namespace) -> None:
     if options.output:
         write_comparison(comparison, runs, options.output)
         print(f"\nnumbers   {options.output / 'comparison.json'}\npicture   {options.output / 'froc.png'}")
+
+
+def add_threshold(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `clnet threshold`."""
+    command = commands.add_parser(
+        "threshold",
+        help="choose the score threshold of reports by a rate of false positives",
+        description="Print the least score at which an evaluation has at most so many false positives per "
+        "image, for --min-score of `clnet predict`. Choose it on the validation section.",
+        formatter_class=DefaultsFormatter,
+    )
+    command.add_argument("folder", type=Path, metavar="DIR", help="folder of an evaluation")
+    command.add_argument("--rate", type=float, default=0.5, metavar="FPI", help="false positives per image")
+    command.add_argument("--iou", type=float, metavar="IOU", help="overlap of a hit (default: the first)")
+    command.set_defaults(run=_threshold)
+
+
+def _threshold(options: argparse.Namespace) -> None:
+    from clnet.evaluation.folder import read_metrics
+    from clnet.evaluation.tables import threshold_text
+    from clnet.evaluation.threshold import threshold_at_rate
+
+    threshold = threshold_at_rate(options.folder, options.rate, options.iou)
+    print(threshold_text(threshold, read_metrics(options.folder)))
 
 
 def _add_max_pairs(command: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from clnet import __version__
 from clnet.cli.bundle import add_bundle
 from clnet.cli.convert import add_check, add_convert
 from clnet.cli.data import add_inspect, add_pairs, add_phantom
-from clnet.cli.evaluation import add_compare, add_evaluate, add_report
+from clnet.cli.evaluation import add_compare, add_evaluate, add_report, add_threshold
 from clnet.cli.predict import add_predict
 from clnet.errors import ClnetError
 
@@ -47,4 +47,5 @@ def _parser() -> argparse.ArgumentParser:
     add_evaluate(commands)
     add_report(commands)
     add_compare(commands)
+    add_threshold(commands)
     return parser

@@ -59,21 +59,26 @@ def pair_views(views: Iterable[AnnotatedView], workspace: Workspace) -> list[Bre
 
 
 def to_pair(breast: BreastViews, links: Sequence[MassLink]) -> Pair:
-    """The pair for the datalist; lesions are numbered from 1, those in CC first, then the others in MLO."""
+    """The pair for the datalist; lesions are numbered from 1, those in CC first, then the others in MLO.
+
+    ``attributes["lesions"]`` has the descriptors of each lesion: one value, or ``{"cc": …, "mlo": …}`` where
+    the views differ.
+    """
     in_cc = [str(i + 1) for i in range(len(breast.cc.masses) if breast.cc else 0)]
     of_mlo = {link.mlo: in_cc[link.cc] for link in links}
     in_mlo, free = [], len(in_cc) + 1
     for i in range(len(breast.mlo.masses) if breast.mlo else 0):
         in_mlo.append(of_mlo.get(i) or str(free))
         free += i not in of_mlo
-    lesions: dict[str, dict[str, str]] = defaultdict(dict)
+    lesions: dict[str, dict[str, Any]] = defaultdict(dict)
     attributes: dict[str, Any] = {}
     for view, ids in ((breast.cc, in_cc), (breast.mlo, in_mlo)):
         for name, value in sorted(view.attributes.items()) if view else ():
             attributes[name] = _both(attributes.get(name), value)
         for mass, lesion_id in zip(view.masses if view else (), ids, strict=True):
             for name, text in sorted(mass.descriptors.items()):
-                lesions[lesion_id][name] = _both(lesions[lesion_id].get(name), text)
+                in_other = lesions[lesion_id].get(name, text)
+                lesions[lesion_id][name] = text if text == in_other else {"cc": in_other, "mlo": text}
     if lesions:
         attributes["lesions"] = dict(lesions)
     if links:
@@ -148,5 +153,5 @@ def _to_view(view: AnnotatedView | None, ids: Sequence[str]) -> View | None:
 
 
 def _both(one: Any, other: Any) -> Any:
-    """What the two views say: one value if they agree, otherwise both."""
+    """What the two views say about the breast: one value if they agree, otherwise both."""
     return other if one is None or one == other else f"{one} / {other}"

@@ -14,11 +14,11 @@ import numpy as np
 from clnet.errors import ClnetError
 from clnet.evaluation.bootstrap import draw_patients
 from clnet.evaluation.figure import draw_froc
-from clnet.evaluation.froc import RATES
+from clnet.evaluation.protocols import find_protocol, protocol_words
 from clnet.evaluation.record import EvaluationRecord, iou_key, iou_words
 from clnet.evaluation.resampled import difference, statistics
 
-SAME_SETTINGS = ("count_duplicates", "operating_rate", "link_score")
+SAME_SETTINGS = ("count_duplicates", "matching", "interpolate", "operating_rate", "link_score")
 """Settings that runs must share to be compared, besides their pairs."""
 
 
@@ -38,8 +38,9 @@ def compare(runs: Sequence[Run], resamples: int = 2000, seed: int = 0) -> dict[s
     """Every other run minus the first.
 
     Returns:
-        ``{"reference": name, "runs": {name: {"iou=0.5": {"recall": {"0.25": D, …}, "mean_recall": D, "links":
-        {"precision": D, …} or None}}}}`` where D is ``{"value", "low", "high", "p"}``.
+        ``{"reference": name, "protocol": words, "runs": {name: {"iou=0.5": {"recall": {"0.25": D, …},
+        "mean_recall": D, "links": {"precision": D, …} or None}}}}`` where D is
+        ``{"value", "low", "high", "p"}``.
     """
     if len(runs) < 2:
         raise ComparisonError(f"{len(runs)} run given; give two or more")
@@ -50,7 +51,8 @@ def compare(runs: Sequence[Run], resamples: int = 2000, seed: int = 0) -> dict[s
     for run in runs[1:]:
         _check_same(reference, run)
     weights = draw_patients(reference.record.patients, resamples, seed)
-    of_runs = {run.name: statistics(run.record, weights) for run in runs}
+    interpolate = reference.metrics["settings"]["interpolate"]
+    of_runs = {run.name: statistics(run.record, weights, interpolate) for run in runs}
     ious = [iou for iou in reference.record.curves if all(iou in run.record.curves for run in runs)]
     if not ious:
         raise ComparisonError("the runs have no IoU threshold in common; evaluate them with the same --iou")
@@ -70,6 +72,8 @@ def compare(runs: Sequence[Run], resamples: int = 2000, seed: int = 0) -> dict[s
 
     return {
         "reference": reference.name,
+        "protocol": protocol_words(reference.metrics["settings"]),
+        "matching": reference.metrics["settings"]["matching"],
         "resamples": resamples,
         "runs": {run.name: {iou_key(iou): minus_reference(run, iou) for iou in ious} for run in runs[1:]},
     }
@@ -79,11 +83,15 @@ def write_comparison(comparison: Mapping[str, Any], runs: Sequence[Run], output:
     """Write ``comparison.json`` and ``froc.png``, the curves of all runs with their bands, to a folder."""
     output = Path(output)
     output.mkdir(parents=True, exist_ok=True)
+    settings = runs[0].metrics["settings"]
     panels = {
-        iou_words(key): {run.name: run.metrics["detection"][key]["curve"] for run in runs}
+        f"{iou_words(key, settings['matching'])}, {comparison['protocol']}": {
+            run.name: run.metrics["detection"][key]["curve"] for run in runs
+        }
         for key in next(iter(comparison["runs"].values()))
     }
-    draw_froc(panels, output / "froc.png", RATES)
+    rates = find_protocol(settings["protocol"]).shown_rates
+    draw_froc(panels, output / "froc.png", rates, settings["interpolate"])
     content = json.dumps(comparison, ensure_ascii=False, indent=1, allow_nan=False)
     (output / "comparison.json").write_text(content + "\n", encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""FROC curves as a figure: steps with their bands, readable without colour."""
+"""FROC curves as a figure: steps or lines with their bands, readable without colour."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,10 @@ _MARKERS = ("o", "s", "^", "D", "v", "P")
 
 
 def draw_froc(
-    panels: Mapping[str, Mapping[str, Mapping[str, Any]]], path: Path, rates: tuple[float, ...]
+    panels: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    path: Path,
+    rates: tuple[float, ...],
+    interpolate: bool = False,
 ) -> None:
     """Draw panels side by side, each with its curves; the suffix of the path sets the format.
 
@@ -21,6 +24,7 @@ def draw_froc(
             ``metrics.json``.
         path: the file to write.
         rates: the FPI at which the axis has ticks and the curves have markers.
+        interpolate: whether recall is interpolated between points; if not, curves are steps.
     """
     figure = Figure(figsize=(1.2 + 4.6 * len(panels), 4.4), layout="constrained", dpi=150)
     every_axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
@@ -34,7 +38,7 @@ def draw_froc(
                 curve["fpi"],
                 curve["value"],
                 _LINES[number % len(_LINES)],
-                drawstyle="steps-post",
+                drawstyle="default" if interpolate else "steps-post",
                 marker=_MARKERS[number % len(_MARKERS)],
                 markevery=marked,
                 label=name,
@@ -42,7 +46,12 @@ def draw_froc(
             if None not in curve["low"]:
                 has_band = True
                 axes.fill_between(
-                    curve["fpi"], curve["low"], curve["high"], step="post", alpha=0.18, color=line.get_color()
+                    curve["fpi"],
+                    curve["low"],
+                    curve["high"],
+                    step=None if interpolate else "post",
+                    alpha=0.18,
+                    color=line.get_color(),
                 )
         axes.set_title(title)
         axes.set_xscale("log", base=2)

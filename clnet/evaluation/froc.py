@@ -2,15 +2,19 @@
 
 A score threshold gives one point: the share of lesions hit by a detection that reaches it, and the number of
 false positives that reach it per image, negative images included. R@t is the best recall among the thresholds
-whose FPI is at most t; there is no interpolation, and detections of equal score pass together.
+whose FPI is at most t; detections of equal score pass together.
 
 Recall falls as the threshold rises, so one threshold matters for each t: just above the *cutoff score*, the
 highest score (of some false positive) at which FPI would exceed t. R@t is the share of units found strictly
 above it. This holds under any weights of the images, so a bootstrap reduces to weighted sums.
+
+A curve may also be read with linear interpolation: from the point of the largest FPI up to t to that of the
+smallest FPI above t, each with the best recall at its FPI. Beyond the last point recall stays the same.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,26 +69,51 @@ def froc(hits: Hits, count_duplicates: bool = False) -> Froc:
     return Froc(overlaps.images, scores[falling], overlaps.image[wrong][falling], found_at)
 
 
+class OperatingPoints(NamedTuple):
+    """Where each R@t is read from the curve; all [R, T], for R rows of weights and T values of t."""
+
+    cutoffs: NDArray[np.float64]
+    """The scores that a detection must exceed for FPI to stay at most t; -inf if all detections may pass."""
+    next_cutoffs: NDArray[np.float64]
+    """The same for the next point of the curve, whose FPI is above t."""
+    share: NDArray[np.float64]
+    """How far t is on the way to the next point, in [0, 1); 0 without interpolation."""
+
+    def at(self, columns: Sequence[int]) -> "OperatingPoints":
+        """The points of some of the values of t."""
+        return OperatingPoints(*(part[:, columns] for part in self))
+
+
 def cutoff_scores(
     curve: Froc, rates: Sequence[float], group: NDArray[np.int64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The scores that a detection must exceed for FPI to stay at most t.
+    """The cutoff scores [R, T] alone, see `operating_points`."""
+    return operating_points(curve, rates, group, weights).cutoffs
+
+
+def operating_points(
+    curve: Froc,
+    rates: Sequence[float],
+    group: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    interpolate: bool = False,
+) -> OperatingPoints:
+    """The points of the curve at which FPI is t.
 
     Args:
         curve: the curve over all images.
         rates: [T] the values of t.
         group: [images] int, the group (patient) of each image.
         weights: [R, G] how often each group counts; one row per bootstrap resample.
-
-    Returns:
-        [R, T] float64; -inf where FPI stays at most t with all detections.
+        interpolate: whether to interpolate between the points of the curve.
     """
     fp_group = group[curve.false_positive_image]
     images = weights @ np.bincount(group, minlength=weights.shape[1])  # [R]
     # Of a million detections only the top of the list matters: enough to reach the highest rate, and some
     # more. Resamples that run past its end get a longer list.
     top = min(len(fp_group), int(1.3 * max(rates) * curve.images) + 100)
-    cutoffs = np.full((len(weights), len(rates)), -np.inf)
+    cutoffs, next_cutoffs = (np.full((len(weights), len(rates)), -np.inf) for _ in range(2))
+    share = np.zeros(cutoffs.shape)
     todo = np.arange(len(weights))
     while len(todo):
         short = []
@@ -94,10 +123,37 @@ def cutoff_scores(
                 passed = np.searchsorted(rising, rates, side="right")  # how many false positives may pass
                 inside = passed < top
                 cutoffs[row, inside] = curve.false_positives[passed[inside]]
-                if not inside.all() and top < len(fp_group):
+                is_short = not inside.all()
+                if interpolate:
+                    passed_next, share[row, inside] = _next_point(
+                        rising, curve.false_positives[:top], passed[inside], np.asarray(rates)[inside]
+                    )
+                    is_short |= bool((passed_next == top).any())
+                    next_cutoffs[row, inside] = np.append(curve.false_positives[:top], -np.inf)[passed_next]
+                if is_short and top < len(fp_group):
                     short.append(row)
         todo, top = np.array(short, np.int64), min(len(fp_group), 4 * top)
-    return cutoffs
+    return OperatingPoints(cutoffs, next_cutoffs, share)
+
+
+def _next_point(
+    rising: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    passed: NDArray[np.int64],
+    rates: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """How many false positives may pass at the next point of the curve, and how far t is on the way to it.
+
+    Args:
+        rising: [F] FPI up to and with each false positive.
+        scores: [F] their scores, descending.
+        passed: [T] how many false positives may pass at t, less than F.
+        rates: [T] the values of t.
+    """
+    # Those of equal score pass together: all of a group, or none.
+    first, last = (np.searchsorted(-scores, -scores[passed], side=side) for side in ("left", "right"))
+    fpi = np.concatenate([[0.0], rising])
+    return np.searchsorted(rising, fpi[last], side="right"), (rates - fpi[first]) / (fpi[last] - fpi[first])
 
 
 def recalls(
@@ -128,6 +184,19 @@ def recalls(
         share = np.take_along_axis(found, above, axis=1)
         result[rows] = np.divide(share, total, out=np.full_like(share, np.nan), where=total > 0)
     return result
+
+
+def recalls_at(
+    found_at: NDArray[np.float64],
+    group: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    points: OperatingPoints,
+) -> NDArray[np.float64]:
+    """R@t, [R, T]: `recalls` at the cutoff scores, on the way to those of the next point."""
+    here = recalls(found_at, group, weights, points.cutoffs)
+    if not points.share.any():
+        return here
+    return here + points.share * (recalls(found_at, group, weights, points.next_cutoffs) - here)
 
 
 def recall_table(

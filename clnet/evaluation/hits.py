@@ -1,19 +1,29 @@
-"""Which detection hits which lesion.
+"""Which detection hits which lesion, by one of two rules.
 
-Detections are taken in descending order of score (equal scores: in list order). Each hits, among the lesions
-of its image whose IoU with it reaches the threshold and that are not hit yet, the one with the largest IoU.
-A detection that reaches the threshold only with lesions that are already hit is a duplicate. Every other
-detection is a false positive.
+`by_score`: detections are taken in descending order of score (equal scores: in list order). Each hits, among
+the lesions of its image whose IoU with it reaches the threshold and that are not hit yet, the one with the
+largest IoU.
+
+`one_to_one`: at every score threshold, as many detections as possible hit a lesion of their own whose IoU
+with them exceeds the IoU threshold (Hungarian matching). One matching serves all score thresholds: sets of
+detections that can be matched together are the independent sets of a matroid, so the set with the best scores
+contains a largest set of the detections above each score.
+
+By either rule a detection that overlaps lesions enough, but hits none, is a duplicate. Every other detection
+without a hit is a false positive.
 
 All images are processed at once, as flat arrays: D detections and L lesion boxes, image after image.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+Matching = Literal["by_score", "one_to_one"]
 
 FALSE_POSITIVE = -1
 DUPLICATE = -2
@@ -90,19 +100,48 @@ def find_overlaps(results: Sequence[ImageResult]) -> Overlaps:
     )
 
 
-def find_hits(overlaps: Overlaps, iou: float) -> Hits:
+def find_hits(overlaps: Overlaps, iou: float, matching: Matching = "by_score") -> Hits:
     """Decide what each detection hits at the IoU threshold `iou`, above 0."""
     outcome = np.full(len(overlaps.scores), FALSE_POSITIVE, np.int64)
-    enough = overlaps.iou >= iou
+    enough = overlaps.iou >= least_overlap(iou, matching)
+    outcome[overlaps.detection[enough]] = DUPLICATE
+    if matching == "by_score":
+        _match_by_score(overlaps, enough, outcome)
+    else:
+        _match_one_to_one(overlaps, enough, outcome)
+    return Hits(overlaps, outcome)
+
+
+def least_overlap(iou: float, matching: Matching) -> float:
+    """The least IoU of a hit: the threshold itself, or the next number where it must be exceeded."""
+    return iou if matching == "by_score" else float(np.nextafter(iou, np.inf))
+
+
+def _match_by_score(overlaps: Overlaps, enough: NDArray[np.bool_], outcome: NDArray[np.int64]) -> None:
     detection, lesion = overlaps.detection[enough], overlaps.lesion[enough]
-    outcome[detection] = DUPLICATE
     order = np.lexsort((lesion, -overlaps.iou[enough], detection, -overlaps.scores[detection]))
     free = np.ones(len(overlaps.lesion_image), bool).tolist()
     for candidate, target in zip(detection[order].tolist(), lesion[order].tolist(), strict=True):
         if free[target] and outcome[candidate] == DUPLICATE:
             free[target] = False
             outcome[candidate] = target
-    return Hits(overlaps, outcome)
+
+
+def _match_one_to_one(overlaps: Overlaps, enough: NDArray[np.bool_], outcome: NDArray[np.int64]) -> None:
+    detection, lesion, iou = overlaps.detection[enough], overlaps.lesion[enough], overlaps.iou[enough]
+    image = overlaps.image[detection]
+    for those in np.split(np.arange(len(image)), np.flatnonzero(np.diff(image)) + 1):
+        detections, row = np.unique(detection[those], return_inverse=True)
+        lesions, column = np.unique(lesion[those], return_inverse=True)
+        # A better detection outweighs every worse one that could take its place in a matching; the overlaps,
+        # which sum to less than 1, only choose between lesions.
+        rank = np.empty(len(detections))
+        rank[np.argsort(-overlaps.scores[detections], kind="stable")] = np.arange(len(detections), 0, -1)
+        weight = np.zeros((len(detections), len(lesions)))
+        weight[row, column] = rank[row] + iou[those] / (len(lesions) + 1)
+        for chosen, target in zip(*linear_sum_assignment(weight, maximize=True), strict=True):
+            if weight[chosen, target] > 0:
+                outcome[detections[chosen]] = lesions[target]
 
 
 # In float64, so that an IoU of exactly 1/5 reaches 0.2; MONAI's `box_iou` works in float32, adds

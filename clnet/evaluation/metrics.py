@@ -9,13 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clnet.data.pair import Pair
-from clnet.errors import ClnetError
 from clnet.evaluation.bootstrap import LEVEL, draw_patients, finite_or_none, interval
 from clnet.evaluation.cohort import Cohort, build_cohort
 from clnet.evaluation.error_types import ERROR_TYPES, Error, find_errors
-from clnet.evaluation.froc import IOU_THRESHOLDS, MEAN_RATES, RATES, cutoff_scores, froc, recalls
-from clnet.evaluation.hits import find_hits, find_overlaps
+from clnet.evaluation.froc import (
+    MEAN_RATES,
+    RATES,
+    OperatingPoints,
+    cutoff_scores,
+    froc,
+    operating_points,
+    recalls_at,
+)
+from clnet.evaluation.hits import find_hits, find_overlaps, least_overlap
 from clnet.evaluation.links import LinkCounts, count_links, link_statistics
+from clnet.evaluation.protocols import EvaluationSettings, protocol_words
 from clnet.evaluation.record import UNITS, EvaluationRecord, iou_key, make_record
 from clnet.evaluation.subgroups import groups_of_boxes, groups_of_pairs
 from clnet.findings.types import Findings
@@ -23,46 +31,6 @@ from clnet.findings.types import Findings
 SCHEMA_VERSION = 1
 CURVE_RATES = tuple((2.0 ** (np.arange(49) / 8 - 4)).tolist())
 """FPI from 1/16 to 4 in eight steps per doubling; `RATES` are among them."""
-
-
-class EvaluationSettingsError(ClnetError):
-    """An invalid setting of the evaluation."""
-
-
-@dataclass(frozen=True)
-class EvaluationSettings:
-    """Settings of an evaluation.
-
-    Attributes:
-        ious: IoU thresholds of a hit; errors are classified at the first.
-        count_duplicates: whether another detection on a lesion that is already hit is a false positive;
-            if not, it is neither that nor a hit.
-        operating_rate: the false positives per image at which errors are classified and a lesion counts as
-            detected.
-        link_score: the minimum score of links that count.
-        resamples: the number of bootstrap resamples.
-        seed: the seed of the bootstrap.
-    """
-
-    ious: tuple[float, ...] = IOU_THRESHOLDS
-    count_duplicates: bool = False
-    operating_rate: float = 0.5
-    link_score: float = 0.5
-    resamples: int = 2000
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "ious", tuple(self.ious))
-        if not self.ious or not all(0 < iou <= 1 for iou in self.ious):
-            raise EvaluationSettingsError(
-                f"ious are {self.ious}; expected at least one, each above 0 and at most 1"
-            )
-        if not self.operating_rate > 0:
-            raise EvaluationSettingsError(
-                f"operating_rate is {self.operating_rate}; expected a number above 0"
-            )
-        if self.resamples < 1:
-            raise EvaluationSettingsError(f"resamples is {self.resamples}; expected at least 1")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +49,8 @@ def evaluate(
     settings = settings or EvaluationSettings()
     cohort = build_cohort(pairs, findings)
     overlaps = find_overlaps(cohort.results)
-    hits = {iou: find_hits(overlaps, iou) for iou in settings.ious}
+    hits = {iou: find_hits(overlaps, iou, settings.matching) for iou in settings.ious}
+    least = {iou: least_overlap(iou, settings.matching) for iou in settings.ious}
     curves = {iou: froc(hits[iou], settings.count_duplicates) for iou in settings.ious}
     everyone = np.ones((1, len(cohort.pairs)))
     operating = {
@@ -92,23 +61,25 @@ def evaluate(
     if any(pair.links for pair in cohort.findings):
         links = {
             iou: count_links(
-                cohort, overlaps, iou, settings.link_score, curves[iou].found_at > operating[iou]
+                cohort, overlaps, least[iou], settings.link_score, curves[iou].found_at > operating[iou]
             )
             for iou in settings.ious
         }
     record = make_record(cohort, curves, links)
     weights = draw_patients(record.patients, settings.resamples, settings.seed)
-    cutoffs = {
-        iou: cutoff_scores(curves[iou], CURVE_RATES, record.image_patient, weights) for iou in settings.ious
+    points = {
+        iou: operating_points(curves[iou], CURVE_RATES, record.image_patient, weights, settings.interpolate)
+        for iou in settings.ious
     }
     first = settings.ious[0]
-    errors = find_errors(cohort, hits[first], first, operating[first], settings.link_score)
+    errors = find_errors(cohort, hits[first], least[first], operating[first], settings.link_score)
     metrics = {
         "schema": SCHEMA_VERSION,
         "model": findings.model,
+        "protocol": protocol_words(asdict(settings)),
         "settings": {**asdict(settings), "interval_level": LEVEL},
         "counts": _counts(cohort),
-        "detection": {iou_key(iou): _detection(record, iou, cutoffs[iou], weights) for iou in settings.ious},
+        "detection": {iou_key(iou): _detection(record, iou, points[iou], weights) for iou in settings.ious},
         "links": {iou_key(iou): _links(record, counts, weights) for iou, counts in links.items()} or None,
         "errors": {
             "iou": first,
@@ -117,30 +88,30 @@ def evaluate(
             "subgroups": _error_subgroups(cohort, errors),
         },
         "subgroups": {
-            iou_key(iou): _subgroups(cohort, record, iou, cutoffs[iou], weights) for iou in settings.ious
+            iou_key(iou): _subgroups(cohort, record, iou, points[iou], weights) for iou in settings.ious
         },
     }
     return Evaluation(metrics, errors, record)
 
 
 def _detection(
-    record: EvaluationRecord, iou: float, cutoffs: NDArray[np.float64], weights: NDArray[np.float64]
+    record: EvaluationRecord, iou: float, points: OperatingPoints, weights: NDArray[np.float64]
 ) -> dict[str, Any]:
     content: dict[str, Any] = {}
     for unit in UNITS:
-        statistic = recalls(*record.units(unit, iou), weights, cutoffs)  # [1 + resamples, curve]
+        statistic = recalls_at(*record.units(unit, iou), weights, points)  # [1 + resamples, curve]
         at = {rate: statistic[:, CURVE_RATES.index(rate)] for rate in RATES}
         table = {f"{rate:g}": interval(values) for rate, values in at.items()}
         if unit == "image":
             content["recall"] = table
             content["mean_recall"] = interval(np.mean([at[rate] for rate in MEAN_RATES], axis=0))
             content["score_above"] = {
-                f"{rate:g}": finite_or_none(cutoffs[0, CURVE_RATES.index(rate)]) for rate in RATES
+                f"{rate:g}": finite_or_none(points.cutoffs[0, CURVE_RATES.index(rate)]) for rate in RATES
             }
-            points = [interval(column) for column in statistic.T]
+            intervals = [interval(column) for column in statistic.T]
             content["curve"] = {
                 "fpi": list(CURVE_RATES),
-                **{name: [point[name] for point in points] for name in ("value", "low", "high")},
+                **{name: [each[name] for each in intervals] for name in ("value", "low", "high")},
             }
         else:
             content[f"recall_per_{unit}"] = table
@@ -148,7 +119,11 @@ def _detection(
 
 
 def _links(record: EvaluationRecord, counts: LinkCounts, weights: NDArray[np.float64]) -> dict[str, Any]:
-    rows = {"all": counts, "several_lesions": counts.where(record.lesions_of_pair() > 1)}
+    rows = {
+        "all": counts,
+        "several_lesions": counts.where(record.lesions_of_pair() > 1),
+        "single_pair": counts.where(record.has_single_pair()),
+    }
     return {
         name: {
             **{
@@ -165,18 +140,18 @@ def _subgroups(
     cohort: Cohort,
     record: EvaluationRecord,
     iou: float,
-    cutoffs: NDArray[np.float64],
+    points: OperatingPoints,
     weights: NDArray[np.float64],
 ) -> dict[str, Any]:
     """Recall of the lesion boxes of each subgroup at the thresholds of the whole set."""
-    columns = [CURVE_RATES.index(rate) for rate in RATES]
+    points = points.at([CURVE_RATES.index(rate) for rate in RATES])
     found_at, patient = record.units("image", iou)
     content: dict[str, Any] = {}
     for name, labels in groups_of_boxes(cohort).items():
         content[name] = {}
         for label in sorted({label for label in labels if label is not None}):
             those = np.array([other == label for other in labels])
-            statistic = recalls(found_at[those], patient[those], weights, cutoffs[:, columns])
+            statistic = recalls_at(found_at[those], patient[those], weights, points)
             content[name][label] = {
                 "boxes": int(those.sum()),
                 "recall": {

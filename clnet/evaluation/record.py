@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from clnet.errors import ClnetError
 from clnet.evaluation.cohort import Cohort
 from clnet.evaluation.froc import MISSED, Froc
+from clnet.evaluation.hits import Matching
 from clnet.evaluation.links import LinkCounts
 
 FILE_NAME = "record.npz"
@@ -64,6 +65,11 @@ class EvaluationRecord:
         _, first = np.unique(self.box_lesion, return_index=True)
         return np.bincount(self.image_pair[self.box_image[first]], minlength=len(self.pair_keys))
 
+    def has_single_pair(self) -> NDArray[np.bool_]:
+        """[P] whether a breast has exactly one lesion, and that a box in each view."""
+        boxes = np.bincount(self.image_pair[self.box_image], minlength=len(self.pair_keys))
+        return (self.lesions_of_pair() == 1) & (boxes == 2)
+
     def units(self, unit: str, iou: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """The score at which each unit of a kind (see `UNITS`) is found, [N], and its patient, [N] int."""
         box_patient = self.image_patient[self.box_image]
@@ -108,9 +114,9 @@ def iou_key(iou: float) -> str:
     return f"iou={iou:g}"
 
 
-def iou_words(key: str) -> str:
-    """An `iou_key` as people read it: IoU ≥ 0.5."""
-    return key.replace("iou=", "IoU ≥ ")
+def iou_words(key: str, matching: Matching) -> str:
+    """An `iou_key` as people read it, IoU ≥ 0.5; or IoU > 0.5 where the threshold must be exceeded."""
+    return key.replace("iou=", "IoU ≥ " if matching == "by_score" else "IoU > ")
 
 
 def write_record(record: EvaluationRecord, folder: Path) -> None:

@@ -27,7 +27,8 @@ from clnet.data.pictures import to_grey
 from clnet.data.reader import read_image
 from clnet.errors import ClnetError
 from clnet.evaluation.error_types import ERROR_TYPES, Error
-from clnet.evaluation.froc import RATES
+from clnet.evaluation.protocols import find_protocol, protocol_words
+from clnet.evaluation.record import iou_words
 from clnet.evaluation.report_pairs import shown_pairs, worst_first
 from clnet.evaluation.tables import UNIT_NAMES
 from clnet.files import write_text
@@ -87,7 +88,8 @@ def write_report(
     if max_pairs < 0:
         raise ReportPageError(f"max_pairs is {max_pairs}; expected 0 or more")
     numbers = worst_first(pairs, errors, max_pairs)
-    shown = list(shown_pairs(pairs, numbers, findings, errors, metrics["errors"]["iou"])) if numbers else []
+    iou, matching = metrics["errors"]["iou"], metrics["settings"]["matching"]
+    shown = list(shown_pairs(pairs, numbers, findings, errors, iou, matching)) if numbers else []
     pictures = _pictures([pairs[number] for number in numbers])
     for pair, of_pair in zip(shown, pictures, strict=True):
         for name, picture in of_pair.items():
@@ -106,13 +108,18 @@ def _overview(
     """Everything that the report shows apart from single pairs."""
     views = [view for pair in shown for view in pair["views"].values() if view]
     scores = np.array([score for view in views for score in view["scores"]])
+    settings = metrics["settings"]
+    protocol = find_protocol(settings["protocol"])
     kept = ("settings", "counts", "detection", "links", "errors", "subgroups")
     return {
         "model": _without_ids(metrics["model"], pairs),
         "data": {"name": _without_ids(metrics["data"]["name"], pairs), "section": metrics["data"]["section"]},
         **{name: metrics[name] for name in kept},
+        "protocol": protocol_words(settings),
+        "protocol_description": protocol.description,
+        "overlaps": {key: iou_words(key, settings["matching"]) for key in metrics["detection"]},
         "version": __version__,
-        "rates": RATES,
+        "rates": protocol.shown_rates,
         "units": UNIT_NAMES,
         "error_types": ERROR_TYPES,
         "viewer": {

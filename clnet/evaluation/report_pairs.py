@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from clnet.data.pair import VIEW_NAMES, Pair, View
 from clnet.evaluation.cohort import build_cohort
 from clnet.evaluation.error_types import Error
-from clnet.evaluation.hits import DUPLICATE, FALSE_POSITIVE, ImageResult, find_hits, find_overlaps
+from clnet.evaluation.hits import (
+    DUPLICATE,
+    FALSE_POSITIVE,
+    ImageResult,
+    Matching,
+    find_hits,
+    find_overlaps,
+    least_overlap,
+)
 from clnet.evaluation.links import linked_lesion, match_to_lesions
 from clnet.findings.types import Findings
 
@@ -48,7 +56,12 @@ def worst_first(pairs: Sequence[Pair], errors: Sequence[Error], most: int) -> li
 
 
 def shown_pairs(
-    pairs: Sequence[Pair], numbers: Sequence[int], findings: Findings, errors: Sequence[Error], iou: float
+    pairs: Sequence[Pair],
+    numbers: Sequence[int],
+    findings: Findings,
+    errors: Sequence[Error],
+    iou: float,
+    matching: Matching,
 ) -> Iterator[dict[str, Any]]:
     """What the viewer draws, pair by pair, without the pictures.
 
@@ -58,6 +71,7 @@ def shown_pairs(
         findings: the findings about the section.
         errors: all errors in it.
         iou: the IoU threshold of a hit.
+        matching: which detection hits which lesion.
 
     Yields:
         ``number`` (from 1), ``laterality``, ``errors``; ``views`` by name, each None or with ``rows``,
@@ -65,8 +79,8 @@ def shown_pairs(
         False, or None in a breast with one view, where there is nothing to link.
     """
     cohort = build_cohort([pairs[number] for number in numbers], findings)
-    hits = find_hits(find_overlaps(cohort.results), iou)
-    matched = match_to_lesions(cohort, hits.overlaps, iou)
+    hits = find_hits(find_overlaps(cohort.results), iou, matching)
+    matched = match_to_lesions(cohort, hits.overlaps, least_overlap(iou, matching))
     in_both_views = cohort.in_both_views
     lesions_of = cohort.lesions_of_pairs()
     outcomes = cohort.split_by_image(hits.lesion)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clnet.evaluation.bootstrap import interval, p_value
-from clnet.evaluation.froc import MEAN_RATES, RATES, cutoff_scores, recalls
+from clnet.evaluation.froc import MEAN_RATES, RATES, operating_points, recalls_at
 from clnet.evaluation.links import link_statistics
 from clnet.evaluation.record import EvaluationRecord
 
@@ -26,18 +26,21 @@ class Statistics(NamedTuple):
     """The same in breasts with several lesions."""
 
 
-def statistics(record: EvaluationRecord, weights: NDArray[np.float64]) -> dict[float, Statistics]:
+def statistics(
+    record: EvaluationRecord, weights: NDArray[np.float64], interpolate: bool = False
+) -> dict[float, Statistics]:
     """The statistics of a run by IoU threshold.
 
     Args:
         record: the record of the run.
         weights: [1 + resamples, patients] from `draw_patients`.
+        interpolate: whether R@t is interpolated between the points of the curve.
     """
     several = record.lesions_of_pair() > 1
     found = {}
     for iou, curve in record.curves.items():
-        cutoffs = cutoff_scores(curve, RATES, record.image_patient, weights)
-        recall = dict(zip(RATES, recalls(*record.units("image", iou), weights, cutoffs).T, strict=True))
+        points = operating_points(curve, RATES, record.image_patient, weights, interpolate)
+        recall = dict(zip(RATES, recalls_at(*record.units("image", iou), weights, points).T, strict=True))
         links, links_of_several = {}, {}
         if iou in record.links:
             counts = record.links[iou]

@@ -205,17 +205,21 @@ class Findings:
 
 def read_findings(path: str | Path) -> Findings:
     """Read and check a findings file."""
-    path = Path(path)
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FindingsError(f"{path}: no such file; give a findings file") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise FindingsError(f"{path}: cannot be read as JSON: {error}") from error
+    content = read_json(path)
     try:
         return _findings_from_json(content)
     except FindingsError as error:
         raise FindingsError(f"{path}: {error}") from error
+
+
+def read_json(path: str | Path) -> Any:
+    """The content of a JSON file with findings."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FindingsError(f"{path}: no such file; give a findings file") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise FindingsError(f"{path}: cannot be read as JSON: {error}") from error
 
 
 def write_findings(findings: Findings, path: str | Path) -> None:

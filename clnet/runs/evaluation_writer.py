@@ -10,6 +10,7 @@ from monai.engines.workflow import Workflow
 
 from clnet.data.pair import VIEW_NAMES
 from clnet.evaluation.folder import evaluate_files
+from clnet.evaluation.protocols import settings_of
 from clnet.evaluation.tables import metrics_tables
 from clnet.findings.types import FINDINGS_FILE
 
@@ -45,15 +46,22 @@ class EvaluationWriter:
         dataset_dir: the data set of the findings.
         section: its section.
         report: whether to make the page too.
+        protocol: the rules of counting, a name of `clnet.evaluation.protocols`.
     """
 
     def __init__(
-        self, run_dir: str | Path, dataset_dir: str | Path, section: str, report: bool = True
+        self,
+        run_dir: str | Path,
+        dataset_dir: str | Path,
+        section: str,
+        report: bool = True,
+        protocol: str = "default",
     ) -> None:
         self.run_dir = Path(run_dir)
         self.dataset_dir = Path(dataset_dir)
         self.section = section
         self.report = report
+        self.settings = settings_of(protocol)
 
     def attach(self, engine: Workflow) -> None:
         """Act when the evaluator has finished; to be attached after the writer of the findings."""
@@ -63,5 +71,7 @@ class EvaluationWriter:
         """Evaluate, write, and show the tables."""
         if engine.state.rank == 0:
             datalist, findings = self.dataset_dir / "datalist.json", self.run_dir / FINDINGS_FILE
-            evaluation = evaluate_files(datalist, findings, self.section, self.run_dir, report=self.report)
+            evaluation = evaluate_files(
+                datalist, findings, self.section, self.run_dir, self.settings, self.report
+            )
             logger.info("metrics: %s\n%s", self.run_dir, metrics_tables(evaluation.metrics))

@@ -179,7 +179,7 @@ def test_one_mass_in_each_view_is_a_pair_whatever_its_numbers_say(tmp_path, caps
     data.mass("P_00001", "LEFT", "MLO", 2, (12, 30, 33, 50), **{"mass shape": "ROUND"})
     done = convert("cbis-ddsm", data.tables(), tmp_path / "out", capsys)
     assert done.pairs["P_00001_L"].links == {"1": "single_pair"}
-    assert done.pairs["P_00001_L"].attributes["lesions"]["1"]["shape"] == "OVAL / ROUND"
+    assert done.pairs["P_00001_L"].attributes["lesions"]["1"]["shape"] == {"cc": "OVAL", "mlo": "ROUND"}
 
 
 def test_the_official_split_is_kept_and_validation_is_taken_from_training_by_patient(tmp_path, capsys):

@@ -56,3 +56,37 @@ def slow_recalls(images, rates, iou, units, count_duplicates=False):
         fpi = Fraction(sum(wrong for _, wrong in outcomes), len(images))
         points.append((fpi, Fraction(len(found), len(set(units.values())))))
     return [float(max(recall for fpi, recall in points if fpi <= Fraction(rate))) for rate in rates]
+
+
+def most_matches(lesions_of_detections, taken=frozenset()):
+    """The most detections that can have a lesion each, no lesion twice: every way is tried."""
+    if not lesions_of_detections:
+        return 0
+    lesions, *rest = lesions_of_detections
+    with_this = [1 + most_matches(rest, taken | {lesion}) for lesion in lesions if lesion not in taken]
+    return max([most_matches(rest, taken), *with_this])
+
+
+def slow_interpolated_recalls(images, rates, iou):
+    """R@t of lesion boxes as TransReg counts it, with every score as a threshold.
+
+    At each threshold as many detections as possible have a lesion of their own whose IoU exceeds `iou`, the
+    others are false positives; recall is a straight line between the points, each the best of its rate.
+    """
+    lesions = sum(image.lesions for image in images)
+    best = {}
+    for threshold in {float("inf")}.union(*(image.scores for image in images)):
+        hits = detections = 0
+        for image in images:
+            kept = [n for n, score in enumerate(image.scores) if score >= threshold]
+            near = [[m for m in range(image.lesions) if image.overlap[n][m] > iou] for n in kept]
+            hits, detections = hits + most_matches(near), detections + len(kept)
+        fpi = Fraction(detections - hits, len(images))
+        best[fpi] = max(best.get(fpi, 0), Fraction(hits, lesions))
+    found = []
+    for rate in map(Fraction, rates):
+        low = max(fpi for fpi in best if fpi <= rate)
+        high = min((fpi for fpi in best if fpi > rate), default=None)
+        way = 0 if high is None else (rate - low) / (high - low)
+        found.append(float(best[low] + way * (best[high or low] - best[low])))
+    return found

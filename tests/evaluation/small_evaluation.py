@@ -9,7 +9,7 @@ from PIL import Image
 from clnet.data.datalist import Datalist, write_datalist
 from clnet.data.pair import Pair, View
 from clnet.evaluation.folder import evaluate_files
-from clnet.evaluation.metrics import EvaluationSettings
+from clnet.evaluation.protocols import EvaluationSettings
 from clnet.findings.types import Attention, Detections, Findings, Link, PairFindings, write_findings
 
 ROWS, COLUMNS = 200, 100

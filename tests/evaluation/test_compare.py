@@ -12,7 +12,7 @@ from clnet.cli.main import main
 from clnet.data.datalist import write_datalist
 from clnet.evaluation.compare import ComparisonError, compare
 from clnet.evaluation.folder import evaluate_files
-from clnet.evaluation.metrics import EvaluationSettings
+from clnet.evaluation.protocols import EvaluationSettings
 from clnet.evaluation.record import read_record
 from clnet.findings.types import write_findings
 from clnet.runs.mlflow_evaluations import read_runs
@@ -131,7 +131,7 @@ def test_a_folder_without_an_evaluation_is_named(tmp_path, capsys):
     (tmp_path / "metrics.json").write_text('{"schema": 1}')
     assert main(["compare", str(tmp_path), str(tmp_path)]) == 2
     assert "metrics.json: not an evaluation" in capsys.readouterr().err
-    (tmp_path / "metrics.json").write_text('{"schema": 1, "detection": {}}')
+    (tmp_path / "metrics.json").write_text('{"schema": 1, "detection": {}, "settings": {}}')
     (tmp_path / "record.npz").write_text("no arrays")
     assert main(["compare", str(tmp_path), str(tmp_path)]) == 2
     assert "record.npz: cannot be read" in capsys.readouterr().err

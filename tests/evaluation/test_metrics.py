@@ -2,6 +2,7 @@
 
 import json
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,11 +11,12 @@ from slow_reference import SlowImage, slow_recalls
 
 from clnet.cli.main import main
 from clnet.data.datalist import write_datalist
-from clnet.data.pair import VIEW_NAMES
+from clnet.data.pair import VIEW_NAMES, Pair, View
 from clnet.evaluation.cohort import CohortError
 from clnet.evaluation.froc import RATES
-from clnet.evaluation.metrics import EvaluationSettings, EvaluationSettingsError, evaluate
-from clnet.findings.types import Detections, Findings, PairFindings, write_findings
+from clnet.evaluation.metrics import evaluate
+from clnet.evaluation.protocols import EvaluationSettings, EvaluationSettingsError
+from clnet.findings.types import Detections, Findings, Link, PairFindings, write_findings
 
 QUICK = EvaluationSettings(resamples=50)
 
@@ -109,6 +111,34 @@ def test_the_row_of_several_lesions_is_over_breasts_with_several():
     ]
     assert links["all"]["counts"]["lesions"] == sum(map(len, several))
     assert links["several_lesions"]["counts"]["lesions"] == sum(len(ids) for ids in several if len(ids) > 1)
+
+
+def test_the_row_of_single_pairs_is_over_breasts_with_one_lesion_in_both_views():
+    """Of breasts whose only lesion has a box in each view and is found in both: the share linked rightly."""
+    box = (10, 10, 30, 30)
+    pairs, findings = [], []
+
+    def add(name, cc, mlo, links, detections_in_mlo=1):
+        views = {
+            view: View(Path(view), [box, (50, 50, 70, 70)][: len(ids)], tuple(ids))
+            for view, ids in (("cc", cc), ("mlo", mlo))
+        }
+        pairs.append(Pair(name, name, "L", **views))
+        seen = Detections([box] * detections_in_mlo, [0.9] * detections_in_mlo)
+        findings.append(PairFindings(name, Detections([box], [0.9]), seen, tuple(links)))
+
+    for number in range(3):
+        add(f"right {number}", "1", "1", [Link(0, 0, 0.9)])
+    add("to the dustbin", "1", "1", [Link(0, None, 0.9)])
+    add("missed in mlo", "1", "1", [], detections_in_mlo=0)
+    add("two lesions", "12", "12", [Link(0, 0, 0.9)])
+    add("in cc alone", "1", "", [Link(0, None, 0.9)])
+    add("one lesion in each view", "1", "2", [Link(0, 0, 0.9)])
+    metrics = evaluate(pairs, Findings("m", tuple(findings)), QUICK).metrics
+    row = metrics["links"]["iou=0.5"]["single_pair"]
+    assert row["counts"] == {"right": 3, "wrong": 1, "lesions": 5, "detected": 4, "detected_right": 3}
+    assert row["accuracy"]["value"] == 3 / 4
+    assert row["accuracy"]["low"] < 3 / 4 < row["accuracy"]["high"], "over patients"
 
 
 def nothing_found(pairs):

@@ -12,7 +12,7 @@ from small_evaluation import COLUMNS, IDENTITY, ROWS, datalist, findings, small_
 
 from clnet.data.datalist import Datalist, write_datalist
 from clnet.evaluation.folder import evaluate_files
-from clnet.evaluation.metrics import EvaluationSettings
+from clnet.evaluation.protocols import EvaluationSettings
 from clnet.evaluation.report import FILE_NAME
 from clnet.findings.types import write_findings
 

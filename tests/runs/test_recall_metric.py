@@ -12,7 +12,8 @@ from ignite.engine import Engine
 from random_findings import random_datalist, random_findings
 from torch import multiprocessing
 
-from clnet.evaluation.metrics import EvaluationSettings, evaluate
+from clnet.evaluation.metrics import evaluate
+from clnet.evaluation.protocols import EvaluationSettings
 from clnet.runs.recall_metric import MeanRecall
 
 START = "fork" if sys.platform == "linux" else "spawn"  # what is imported already need not be imported again

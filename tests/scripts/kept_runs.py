@@ -4,7 +4,8 @@ from ablations.kept import KeptRun
 from ablations.outcome import image_views, pack
 from random_findings import random_datalist, random_findings
 
-from clnet.evaluation.metrics import EvaluationSettings, evaluate
+from clnet.evaluation.metrics import evaluate
+from clnet.evaluation.protocols import EvaluationSettings
 
 QUICK = EvaluationSettings(resamples=1)
 

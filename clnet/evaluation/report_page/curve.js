@@ -1,5 +1,5 @@
 "use strict";
-// The FROC curve: steps with their bands; dashes and markers distinguish curves without colour.
+// The FROC curve: steps or lines with their bands; dashes and markers distinguish curves without colour.
 
 const PLOT = { width: 560, height: 400, left: 52, right: 14, top: 14, bottom: 46 };
 const DASHES = ["", "7 4", "2 4", "10 4 2 4"];
@@ -69,17 +69,18 @@ function frocCurve(report) {
     ),
   );
 
+  const path = report.settings.interpolate ? line : steps;
   curves.forEach(([key, { curve, recall }], place) => {
     const series = svg("g", { class: `series series-${place % 4}`, "data-iou": key });
     if (!curve.low.includes(null)) {
-      const upper = steps(curve.fpi, curve.high, x, y);
-      const lower = steps(curve.fpi, curve.low, x, y).reverse();
+      const upper = path(curve.fpi, curve.high, x, y);
+      const lower = path(curve.fpi, curve.low, x, y).reverse();
       series.append(svg("polygon", { class: "band", points: [...upper, ...lower].join(" ") }));
     }
     series.append(
       svg("polyline", {
         class: "line",
-        points: steps(curve.fpi, curve.value, x, y).join(" "),
+        points: path(curve.fpi, curve.value, x, y).join(" "),
         "stroke-dasharray": DASHES[place % 4],
       }),
     );
@@ -103,18 +104,20 @@ function frocCurve(report) {
           "stroke-dasharray": DASHES[place % 4],
         }),
         mark(place, left + 17, row),
-        svg("text", { class: "name", x: left + 44, y: row + 4 }, overlap(key)),
+        svg("text", { class: "name", x: left + 44, y: row + 4 }, report.overlaps[key]),
       ),
     );
   });
-  byId("curve").append(plot, html("figcaption", {}, "FROC curve. The band is the 95% interval."));
+  byId("curve").append(plot, html("figcaption", {}, `FROC curve, by ${report.protocol}. The band is the 95% interval.`));
 }
 
+const line = (fpi, recall, x, y) =>
+  recall.map((value, place) => `${x(fpi[place]).toFixed(1)},${y(value).toFixed(1)}`);
+
 function steps(fpi, recall, x, y) {
-  return recall.flatMap((value, place) => {
-    const here = `${x(fpi[place]).toFixed(1)},${y(value).toFixed(1)}`;
-    return place ? [`${x(fpi[place]).toFixed(1)},${y(recall[place - 1]).toFixed(1)}`, here] : [here];
-  });
+  return line(fpi, recall, x, y).flatMap((here, place) =>
+    place ? [`${x(fpi[place]).toFixed(1)},${y(recall[place - 1]).toFixed(1)}`, here] : [here],
+  );
 }
 
 function mark(place, x, y) {

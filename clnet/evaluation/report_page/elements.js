@@ -33,7 +33,6 @@ const number = (value) => value.toLocaleString("en");
 const plural = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 const percent = (share) => (100 * share).toFixed(1);
 const rateName = (rate) => String(rate);
-const overlap = (key) => `IoU ≥ ${key.replace("iou=", "")}`;
 const spoken = (name) => name.replaceAll("_", " ");
 
 // A score in few digits; systems that write logits have large ones.

@@ -27,12 +27,12 @@ function headline(report) {
   const tiles = Object.entries(report.detection).map(([key, at]) => {
     const entry = at.recall[rateName(rate)] ?? at.mean_recall;
     const name = at.recall[rateName(rate)] ? `R@${rateName(rate)}` : "Mean recall";
-    return tile(`${name}, ${overlap(key)}`, entry, "of lesion boxes");
+    return tile(`${name}, ${report.overlaps[key]}`, entry, "of lesion boxes");
   });
   if (report.links) {
     const [[key, rows]] = Object.entries(report.links);
     tiles.push(
-      tile(`Links, F1, ${overlap(key)}`, rows.all.f1, `of ${plural(rows.all.counts.lesions, "lesion")}`),
+      tile(`Links, F1, ${report.overlaps[key]}`, rows.all.f1, `of ${plural(rows.all.counts.lesions, "lesion")}`),
     );
   }
   const errors = Object.values(report.errors.counts).reduce((sum, each) => sum + each, 0);
@@ -72,11 +72,15 @@ function recallTable(report) {
         rates.map((rate) => share(recall[rate])),
       );
     });
-    return groupBody(overlap(key), rates.length + 1, rows);
+    return groupBody(report.overlaps[key], rates.length + 1, rows);
   });
   const head = [columnHead("Unit", ""), ...rates.map((rate) => columnHead(`R@${rate}`))];
   byId("recall-table").append(
-    table("R@t: recall in % at t false positives per image; below it the 95% interval", head, ...bodies),
+    table(
+      `R@t: recall in % at t false positives per image, by ${report.protocol}; below it the 95% interval`,
+      head,
+      ...bodies,
+    ),
   );
 }
 
@@ -86,12 +90,16 @@ function linksTable(report) {
     return;
   }
   const measures = { precision: "Precision", recall: "Recall", f1: "F1", accuracy: "Accuracy if both found" };
-  const names = { all: "all breasts", several_lesions: "breasts with several lesions" };
+  const names = {
+    all: "all breasts",
+    several_lesions: "breasts with several lesions",
+    single_pair: "breasts with one lesion, a box in each view",
+  };
   const bodies = Object.entries(report.links).map(([key, rows]) =>
     groupBody(
-      overlap(key),
+      report.overlaps[key],
       8,
-      Object.entries(names).map(([row, name]) =>
+      Object.entries(names).filter(([row]) => row in rows).map(([row, name]) =>
         html(
           "tr",
           { class: row === "all" ? "main" : null },
@@ -110,7 +118,7 @@ function linksTable(report) {
   ];
   byId("links-table").append(
     table(
-      `Links of score ≥ ${report.settings.link_score}, in breasts with both views; % with 95% interval`,
+      `Links of score ≥ ${report.settings.link_score}, by ${report.protocol}, in breasts with both views; % with 95% interval`,
       head,
       ...bodies,
     ),
@@ -146,10 +154,10 @@ function errorsTable(report, choose) {
   byId("errors-about").textContent =
     `At ${report.settings.operating_rate} false positives per image` +
     (report.errors.score_above === null ? "" : ` (scores above ${scoreText(report.errors.score_above)})`) +
-    `, IoU ≥ ${report.errors.iou}. Choose a type to see examples.`;
+    `, ${report.overlaps[`iou=${report.errors.iou}`]}. Choose a type to see examples.`;
   byId("errors-table").append(
     table(
-      "How often each type of error occurs",
+      `How often each type of error occurs, by ${report.protocol}`,
       [columnHead("Type", ""), columnHead("n"), columnHead("", "bar")],
       html("tbody", {}, rows),
     ),
@@ -186,14 +194,14 @@ function subgroupsTable(report) {
       columnHead("Boxes"),
       ...rates.map((rate) => columnHead(`R@${rate}`)),
     ];
-    byId("subgroups-table").replaceChildren(table(`Recall in subgroups, ${overlap(key)}`, head, ...bodies));
+    byId("subgroups-table").replaceChildren(table(`Recall in subgroups, by ${report.protocol}, ${report.overlaps[key]}`, head, ...bodies));
     for (const button of byId("subgroups-iou").children)
       button.setAttribute("aria-pressed", button.dataset.key === key);
   }
 
   byId("subgroups-iou").append(
     ...keys.map((key) =>
-      html("button", { type: "button", "data-key": key, onclick: () => show(key) }, overlap(key)),
+      html("button", { type: "button", "data-key": key, onclick: () => show(key) }, report.overlaps[key]),
     ),
   );
   show(keys[0]);
