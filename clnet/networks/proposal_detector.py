@@ -87,7 +87,7 @@ class ProposalDetector(Detector):
             {
                 "proposal_logits": to_pairs(proposals.logits),
                 "proposal_boxes": to_pairs(proposals.boxes),
-                "proposal_centres": features.centres[0],
+                "proposal_centres": features.centres.expand(present.shape[0], -1, -1),
             },
         )
 
@@ -98,7 +98,7 @@ class ProposalDetector(Detector):
         return self.proposal_loss(
             outputs["proposal_logits"],
             outputs["proposal_boxes"],
-            outputs["proposal_centres"],
+            outputs["proposal_centres"][0],
             lesions,
             present,
             detection,
