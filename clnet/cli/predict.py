@@ -21,14 +21,17 @@ def add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     )
     command.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder to write to")
     command.add_argument(
-        "--bundle",
-        type=Path,
-        metavar="DIR",
-        help="a MONAI bundle, or the folder of a training run (default: the shipped bundle)",
+        "--model",
+        metavar="MODEL",
+        help="the folder of a MONAI bundle or of a training run, or phantom: the small model of the phantom "
+        "(default: the shipped model, trained on films)",
     )
     command.add_argument("--device", help="such as cpu or cuda:0 (default: a GPU, if there is one)")
     command.add_argument(
-        "--min-score", type=float, default=0.3, metavar="S", help="least score of a lesion in the reports"
+        "--min-score",
+        type=float,
+        metavar="S",
+        help="least score of a lesion in the reports (default: the model's)",
     )
     command.add_argument("--workers", type=int, default=2, metavar="K", help="processes that read files")
     command.add_argument("--batch-size", type=int, default=8, metavar="N", help="breasts per batch")
@@ -44,7 +47,7 @@ def _predict(options: argparse.Namespace) -> int:
     from clnet.runs.allocator import keep_freed_memory
 
     settings = PredictSettings(
-        options.bundle,
+        options.model,
         options.device,
         options.min_score,
         options.workers,

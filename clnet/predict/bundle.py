@@ -23,6 +23,7 @@ CONFIG = "configs/inference.yaml"
 METADATA = "configs/metadata.json"
 RUN, RUN_WEIGHTS = "run.json", "model.pt"
 RUN_NOTICE = "Research model, not for patients"
+PHANTOM, PHANTOM_NOTICE = "phantom", "Demonstration model trained on a phantom, not for patients"
 NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.ts", "*.onnx")
 
 
@@ -49,16 +50,19 @@ def load(source: str | Path | None = None, device: torch.device | str | None = N
     """Load a model.
 
     Args:
-        source: the folder of a bundle, or of a training run; by default the bundle that is shipped.
+        source: the folder of a bundle, or of a training run; "phantom" for the small model of the phantom;
+            by default the shipped model, which was trained on films.
         device: such as "cpu" or "cuda:1"; by default a GPU, if there is one.
     """
-    folder, device = Path(source or bundle_folder()), _device(device or process_device())
+    phantom, device = source == PHANTOM, _device(device or process_device())
+    folder = bundle_folder() if phantom or source is None else Path(source)
     if (folder / RUN).is_file():
         parser, notice = _run_config(folder), RUN_NOTICE
         version = folder.absolute().name
     else:
         metadata = _metadata(folder)
-        parser, notice = bundle_config(folder), metadata.get("intended_use", "").partition(".")[0][:64]
+        parser = bundle_config(folder, phantom)
+        notice = PHANTOM_NOTICE if phantom else metadata.get("intended_use", "").partition(".")[0][:64]
         version = metadata["version"]
     parser["device"] = f"$torch.device('{device}')"
     weights = Path(parser.get_parsed_content("weights"))
@@ -75,26 +79,30 @@ def load(source: str | Path | None = None, device: torch.device | str | None = N
         inferer=parser.get_parsed_content("inferer"),
         loader=PairLoader(preprocessing.transforms[0].apply_voi, preprocessing),
         postprocessing=parser.get_parsed_content("postprocessing"),
+        min_score=parser.get_parsed_content("min_score"),
     )
 
 
 def config_files(folder: Path, *workflows: str) -> list[str]:
-    """The files of a bundle's config, in order: ``train``, ``model`` where there is one, and `workflows`.
+    """The files of a bundle's config, in order: ``train``, what is on top of it, and `workflows`.
 
-    ``configs/model.yaml`` is for weights of another network than that of ``train.yaml``: the file of a
-    variant, such as ``paper.yaml``, under that name.
+    ``trained_by`` in ``inference.yaml`` names the config that the weights were trained by on top of
+    ``train.yaml``, such as ``film`` or ``paper``.
     """
-    files = [folder / "configs" / f"{name}.yaml" for name in ("train", "model", *workflows)]
-    return [str(file) for file in files if file.name != "model.yaml" or file.is_file()]
+    trained_by = ConfigParser.load_config_file(folder / CONFIG).get("trained_by")
+    names = ("train", *([trained_by] if trained_by else []), *workflows)
+    return [str(folder / "configs" / f"{name}.yaml") for name in names]
 
 
-def bundle_config(folder: Path) -> ConfigParser:
-    """The config of a bundle's inference."""
-    inference = ConfigParser.load_config_file(folder / CONFIG)
-    if (folder / "configs" / "model.yaml").is_file():
-        parser = _inference_after(ConfigParser.load_config_files(config_files(folder)), inference)
-    else:
-        parser = ConfigParser(inference)
+def bundle_config(folder: Path, phantom: bool = False) -> ConfigParser:
+    """The config of a bundle's inference, with its own model or with that of the phantom."""
+    files = config_files(folder)[:1] if phantom else config_files(folder)
+    missing = [file for file in files if not Path(file).is_file()]
+    if missing:
+        raise BundleError(f"{missing[0]}: no such file; trained_by in {folder / CONFIG} must name a config")
+    parser = _inference_after(
+        ConfigParser.load_config_files(files), ConfigParser.load_config_file(folder / CONFIG)
+    )
     parser["bundle_root"] = str(folder)
     return parser
 
@@ -112,7 +120,8 @@ def _run_config(folder: Path) -> ConfigParser:
 
 def _inference_after(training: Mapping[str, Any], inference: Mapping[str, Any]) -> ConfigParser:
     """The config of inference with network and preprocessing of a training."""
-    parser = ConfigParser({**inference, **training, "network": inference["network"]})
+    own = {key: inference[key] for key in ("network", "amp", "weights")}
+    parser = ConfigParser({**inference, **training, **own})
     parser["preprocessing#transforms"] = [*parser["preprocessing#transforms"], "@finish"]
     return parser
 

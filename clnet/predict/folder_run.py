@@ -29,7 +29,7 @@ from clnet.predict.breast_folder import (
 from clnet.predict.breasts import BreastImages, Task, find_breasts
 from clnet.predict.bundle import load
 from clnet.predict.loading import LoadedBreast, reason_of
-from clnet.predict.model import BATCH_SIZE, MIN_SCORE, BundleModel
+from clnet.predict.model import BATCH_SIZE, BundleModel
 from clnet.predict.summary import Summary, write_common
 from clnet.reports.dicom import DICOM_REPORTS
 from clnet.reports.sr_document import save_report
@@ -44,24 +44,24 @@ class PredictSettings:
     """Settings of a run.
 
     Attributes:
-        bundle: the folder of a bundle, or of a training run; by default the bundle that is shipped.
+        model: see `clnet.load`; by default the shipped model.
         device: "cpu", "cuda", …; by default the process's GPU, or the CPU.
-        min_score: the least score of a lesion in the reports.
+        min_score: the least score of a lesion in the reports; by default the model's.
         workers: processes that read and preprocess; 0 for none.
         batch_size: breasts that pass the network together.
         secondary_capture: accept Secondary Capture images.
     """
 
-    bundle: Path | None = None
+    model: str | Path | None = None
     device: str | None = None
-    min_score: float = MIN_SCORE
+    min_score: float | None = None
     workers: int = 2
     batch_size: int = BATCH_SIZE
     secondary_capture: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("min_score", 0), ("workers", 0), ("batch_size", 1)):
-            if getattr(self, name) < least:
+            if getattr(self, name) is not None and getattr(self, name) < least:
                 raise PredictError(f"{name} is {getattr(self, name)}; at least {least} is expected")
 
 
@@ -80,7 +80,7 @@ def predict(path: str | Path, output: str | Path, settings: PredictSettings) -> 
     refuse_output_in_input(path, output)
     if "RANK" in os.environ:
         join_processes()
-    model = load(settings.bundle, settings.device)
+    model = load(settings.model, settings.device)
     plan = first_decides(lambda: _plan(path, output, model, settings))
     analysis = Analysis(model, plan.task, output, settings)
     mine = plan.waiting[idist.get_rank() :: idist.get_world_size()]
@@ -128,13 +128,15 @@ class Analysis:
     output: Path
     settings: PredictSettings
 
+    @property
+    def min_score(self) -> float:
+        """The least score of a lesion in the reports."""
+        return self.model.min_score if self.settings.min_score is None else self.settings.min_score
+
     @cached_property
     def keys(self) -> dict[str, str]:
         """By breast_id; a result of another key is out of date."""
-        return {
-            breast.breast_id: self.model.key_of(breast, self.settings.min_score)
-            for breast in self.task.breasts
-        }
+        return {breast.breast_id: self.model.key_of(breast, self.min_score) for breast in self.task.breasts}
 
     def analyse(self, breasts: Sequence[BreastImages]) -> list[LeftOut]:
         """Analyse breasts and write their results; returns the files that were refused, and why."""
@@ -160,7 +162,7 @@ class Analysis:
 
     def write(self, loaded: LoadedBreast, findings: PairFindings) -> None:
         """Write the reports, the picture and the findings of a breast."""
-        result = self.model.result(loaded, findings, self.settings.min_score, self.task.name_of)
+        result = self.model.result(loaded, findings, self.min_score, self.task.name_of)
         report = result.report()
         if report is None:
             result = _warned(result, "no DICOM report: the images are not DICOM")
@@ -182,8 +184,8 @@ class Analysis:
         """Write the files about all breasts, from what was written of each."""
         results = [read_breast(self.output, breast_id, key) for breast_id, key in self.keys.items()]
         done = [result for result in results if result is not None]
-        model, min_score, now = self.model, self.settings.min_score, len(done) - done_before
-        summary = Summary(model.name, model.notice, min_score, self.task, done, refused, now)
+        model, now = self.model, len(done) - done_before
+        summary = Summary(model.name, model.notice, self.min_score, self.task, done, refused, now)
         write_common(summary, self.output)
         return summary
 

@@ -31,7 +31,7 @@ from clnet.preprocessing.batch import Batch, collate_pairs, prepare_batch
 
 logger = logging.getLogger(__name__)
 
-MIN_SCORE, BATCH_SIZE = 0.3, 8
+BATCH_SIZE = 8
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class BundleModel:
         network, inferer: from a batch to raw outputs.
         loader: from images to samples.
         postprocessing: from raw outputs to findings.
+        min_score: the least score of a lesion, unless another is asked for.
     """
 
     name: str
@@ -56,13 +57,14 @@ class BundleModel:
     inferer: Callable[..., Any]
     loader: PairLoader
     postprocessing: Callable[[Any], Any]
+    min_score: float
 
     def predict(
         self,
         source: Source | Arrays,
         *,
         laterality: str | None = None,
-        min_score: float = MIN_SCORE,
+        min_score: float | None = None,
         batch_size: int = BATCH_SIZE,
         workers: int = 0,
         secondary_capture: bool = False,
@@ -73,7 +75,7 @@ class BundleModel:
             source: a DICOM file, a folder of them, several of these, a datalist or its file; or two arrays
                 (cc, mlo), each [H, W], rows first, bright where dense, or None for a missing view.
             laterality: "L" or "R", for arrays.
-            min_score: the least score of a lesion.
+            min_score: the least score of a lesion; by default the model's.
             batch_size: breasts that pass the network together.
             workers: processes that read and preprocess; 0 for none.
             secondary_capture: accept Secondary Capture images.
@@ -91,7 +93,8 @@ class BundleModel:
             raise InputError(f"no CC or MLO mammogram in {source}" + (f" ({reasons})" if reasons else ""))
         for item in task.refused:
             logger.warning("refused %s", item.reason)
-        return self._results(task, min_score, batch_size, workers)
+        least = self.min_score if min_score is None else min_score
+        return self._results(task, least, batch_size, workers)
 
     def _results(
         self, task: Task, min_score: float, batch_size: int, workers: int

@@ -17,18 +17,18 @@ from clnet.apps.label.responses import boxes_of_image, lesions_of, slicer_markup
 from clnet.errors import ClnetError
 from clnet.findings.types import PairFindings
 from clnet.predict.loading import LoadedBreast
-from clnet.predict.model import MIN_SCORE, BundleModel
+from clnet.predict.model import BundleModel
 from clnet.reports.dicom import DICOM_REPORTS
 from clnet.reports.sr_document import save_report
 
-PARAMS = {"min_score": MIN_SCORE, "alone": False, "report": ""}
+PARAMS = {"min_score": None, "alone": False, "report": ""}
 
 
 class InferPair(InferTask):
     """Runs the model on the pair of an image.
 
     Request params:
-        min_score: see `merge_into_lesions`.
+        min_score: see `merge_into_lesions`; by default the model's.
         alone: analyse the image by itself if its partner view is missing.
         report: which file to return: "measurements" or "mammography_cad", a DICOM SR of the breast; by
             default 3D Slicer's markups of the image.
@@ -66,6 +66,8 @@ class InferPair(InferTask):
                 'breast; params {"alone": true} analyse the one view'
             )
         model, loaded, findings = self.model.find(self.catalog.fetched(pair))
+        if params["min_score"] is None:
+            params["min_score"] = model.min_score
         if view not in findings.views:
             raise RequestError(loaded.refused[pair.breast.pair.views[view].image])
         boxes = boxes_of_image(lesions_of(findings, params["min_score"]), pair, view)
@@ -112,7 +114,8 @@ def _checked(request: Mapping[str, Any]) -> dict[str, Any]:
     """The params of a request, each of its expected type."""
     params = {name: request.get(name, default) for name, default in PARAMS.items()}
     score = params["min_score"]
-    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
+    is_number = isinstance(score, int | float) and not isinstance(score, bool)
+    if score is not None and not (is_number and 0 <= score <= 1):
         raise RequestError(f"min_score is {score!r}; expected a number from 0 to 1")
     if not isinstance(params["alone"], bool):
         raise RequestError(f"alone is {params['alone']!r}; expected true or false")

@@ -19,7 +19,6 @@ from clnet.apps.label.request_errors import NotFoundError
 from clnet.apps.label.responses import lesions_of
 from clnet.data.pair import VIEW_NAMES
 from clnet.data.reader import read_image
-from clnet.predict.model import MIN_SCORE
 
 PAGE = Path(__file__).parent / "page"
 MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
@@ -65,12 +64,15 @@ def get_pair(pair_id: str) -> dict[str, Any]:
 
 
 @router.get("/pairs/{pair_id}/findings", dependencies=[reader], summary="Findings of the model")
-def get_findings(pair_id: str, min_score: Annotated[float, Query(ge=0, le=1)] = MIN_SCORE) -> dict[str, Any]:
+def get_findings(
+    pair_id: str, min_score: Annotated[float | None, Query(ge=0, le=1)] = None
+) -> dict[str, Any]:
     """The lesions of a pair, in pixels of the stored images, as `clnet predict` reports them."""
     app = app_instance()
     pair = app.catalog.pairs()[pair_id]
     model, _, findings = app.model.find(app.catalog.fetched(pair))
-    return {"model": model.name, "notice": model.notice, "lesions": lesions_of(findings, min_score)}
+    least = model.min_score if min_score is None else min_score
+    return {"model": model.name, "notice": model.notice, "lesions": lesions_of(findings, least)}
 
 
 @router.get("/pairs/{pair_id}/{view}/pixels", dependencies=[reader], summary="Pixels of a view")
