@@ -3,7 +3,7 @@
 import hashlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
@@ -53,10 +53,10 @@ class BundleModel:
     version: str
     notice: str
     device: torch.device
-    network: nn.Module
-    inferer: Callable[..., Any]
-    loader: PairLoader
-    postprocessing: Callable[[Any], Any]
+    network: nn.Module = field(repr=False)
+    inferer: Callable[..., Any] = field(repr=False)
+    loader: PairLoader = field(repr=False)
+    postprocessing: Callable[[Any], Any] = field(repr=False)
     amp: bool = False
 
     def predict(
