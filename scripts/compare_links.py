@@ -135,20 +135,11 @@ def compare(named: Mapping[str, Metrics]) -> dict[str, Any]:
 def options_of(words: Sequence[str]) -> argparse.Namespace:
     """The options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--pairs", type=int, default=3000, help="of the phantom (3000)")
-    parser.add_argument("--resamples", type=int, default=2000, help="of the bootstrap (2000)")
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=ROOT / "output" / "links",
-        help="folder for the phantom and the findings (output/links)",
-    )
-    parser.add_argument(
-        "--docs",
-        type=Path,
-        default=ROOT / "docs",
-        help="folder that evidence/links.json is written to (docs)",
-    )
+    parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
+    parser.add_argument("--pairs", type=int, default=3000, help="pairs of the phantom")
+    parser.add_argument("--resamples", type=int, default=2000, help="bootstrap resamples")
+    parser.add_argument("--output", type=Path, default=ROOT / "output" / "links", help="phantom and findings")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of evidence/links.json")
     options = parser.parse_args(words)
     options.output, options.docs = options.output.absolute(), options.docs.absolute()
     return options

@@ -264,21 +264,10 @@ def _draw_weights(axes: Axes, boxes: Any, weights: tuple[float, ...], highest: f
 def main() -> None:
     """Draw the three figures, and print how many masses are linked to the dustbin."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=ROOT / "output" / "figures",
-        help="folder for the findings (output/figures)",
-    )
-    parser.add_argument(
-        "--data",
-        type=Path,
-        default=ROOT / "output" / "phantom",
-        help="folder of the phantom (output/phantom)",
-    )
-    parser.add_argument(
-        "--images", type=Path, default=ROOT / "docs" / "images", help="folder for the figures (docs/images)"
-    )
+    parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
+    parser.add_argument("--output", type=Path, default=ROOT / "output" / "figures", help="findings folder")
+    parser.add_argument("--data", type=Path, default=ROOT / "output" / "phantom", help="phantom folder")
+    parser.add_argument("--images", type=Path, default=ROOT / "docs" / "images", help="figures folder")
     options = parser.parse_args()
     all_examples = list(examples(options.data.absolute(), options.output.absolute()))
     linked = [example for example in all_examples if example.all_lesions_linked]

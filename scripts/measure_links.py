@@ -85,8 +85,8 @@ def measure(pairs: Sequence[Pair], jitter: tuple[float, float], with_mm: bool, s
 def main(arguments: list[str] | None = None) -> None:
     """Make a phantom, measure its links, and print a table; the last line is JSON."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--pairs", type=int, default=1000, help="of the phantom (1000)")
-    parser.add_argument("--seed", type=int, default=0, help="of the phantom and of the jitter (0)")
+    parser.add_argument("--pairs", type=int, default=1000, help="pairs of the phantom (1000)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the phantom and of the jitter (0)")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         datalist = make_phantom(Path(folder), PhantomSettings(options.pairs, options.seed))
