@@ -32,6 +32,7 @@ from clnet.phantom.dicom import ImageIdentity, write_dicom
 from clnet.preprocessing.preprocess import preprocess_views
 
 ROOT = Path(__file__).parent.parent
+PHANTOM_PAIRS = 400
 
 
 def full_size_film(folder: Path) -> Path:
@@ -73,11 +74,8 @@ def clnet(*words: object) -> float:
 
 def phantom(folder: Path) -> dict[str, Any]:
     """Pairs per second of `clnet phantom` at its default size."""
-    pairs = 400
-    return {
-        "pairs": pairs,
-        "pairs_per_second": pairs / clnet("phantom", "--output", folder / "p", "--pairs", pairs),
-    }
+    seconds = clnet("phantom", "--output", folder / "p", "--pairs", PHANTOM_PAIRS)
+    return {"pairs": PHANTOM_PAIRS, "pairs_per_second": PHANTOM_PAIRS / seconds}
 
 
 def header_scan(folder: Path) -> dict[str, Any]:

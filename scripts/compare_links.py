@@ -1,9 +1,9 @@
-"""Are the linker's links better than geometry's? Measured with the shipped model on the phantom.
+"""Compares the lesion linker with linking by geometry: the shipped model's detections on the phantom.
 
-The detections of the shipped model are linked once more, by the rule that links data sets without links
-(`clnet.converters.links`): depth and size of a lesion are nearly the same in both views. Whatever the
-rule leaves to be chosen is chosen on the validation section. docs/evidence/links.json keeps the numbers;
-./scripts/ablation puts them on the page.
+The detections are linked a second time by the rule that links data sets without annotated links
+(`clnet.converters.links`): a lesion has nearly the same depth and size in both views. The parameters of the
+rule are chosen on the validation section. The results go to docs/evidence/links.json; ./scripts/ablation puts
+them on the page.
 """
 
 import argparse
@@ -37,35 +37,35 @@ from clnet.runs.provenance import data_fingerprint, git_commit
 
 IOU = 0.5
 LINKER = "lesion linker"
-LEAST_SCORES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)  # of detections that are linked
-SHARPER_MM = (4.0, 3.0, 2.0, 1.5, 1.0)
-Values = dict[str, NDArray[np.float64]]
+MIN_SCORES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)  # candidates for Rule.min_score
+PHANTOM_DEPTHS_MM = (4.0, 3.0, 2.0, 1.5, 1.0)  # candidates for Rule.depth_mm
+Metrics = dict[str, NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How detections are linked by geometry.
+    """The parameters of linking by geometry.
 
     Attributes:
-        depth_mm: the standard deviation between the depths of one lesion in the two views.
-        least_score: of detections that are linked; others are left alone.
+        depth_mm: standard deviation of the difference in depth of one lesion between the two views.
+        min_score: detections with a lower score are not linked.
     """
 
     depth_mm: float
-    least_score: float
+    min_score: float
 
 
 def link_by_geometry(pair: PairFindings, extents: Extents | None, rule: Rule) -> PairFindings:
-    """The same detections with other links; one without a partner is linked to the dustbin.
+    """The same detections linked by the rule; one without a partner is linked to the dustbin.
 
     Args:
         pair: findings of a breast.
         extents: of the breast in CC and in MLO; None if a view is missing, and then there are no links.
-        rule: by which they are linked.
+        rule: parameters of the linking.
     """
     if extents is None or pair.cc is None or pair.mlo is None:
         return PairFindings(pair.pair_id, pair.cc, pair.mlo)
-    chosen = [_sure(view, rule.least_score) for view in (pair.cc, pair.mlo)]
+    chosen = [_linkable(view, rule.min_score) for view in (pair.cc, pair.mlo)]
     cc, mlo = (
         [Mass(tuple(view.boxes[index])) for index in indices]
         for view, indices in zip((pair.cc, pair.mlo), chosen, strict=True)
@@ -75,15 +75,17 @@ def link_by_geometry(pair: PairFindings, extents: Extents | None, rule: Rule) ->
         Link(index, chosen[1][partner[place]] if place in partner else None, 1.0)
         for place, index in enumerate(chosen[0])
     ]
-    alone = [Link(None, index, 1.0) for place, index in enumerate(chosen[1]) if place not in partner.values()]
-    return PairFindings(pair.pair_id, pair.cc, pair.mlo, (*links, *alone))
+    mlo_only = [
+        Link(None, index, 1.0) for place, index in enumerate(chosen[1]) if place not in partner.values()
+    ]
+    return PairFindings(pair.pair_id, pair.cc, pair.mlo, (*links, *mlo_only))
 
 
-def _sure(view: Detections, least_score: float) -> list[int]:
-    """Detections that reach the score, have an area, and do not repeat a surer one."""
+def _linkable(view: Detections, min_score: float) -> list[int]:
+    """Indices of detections that reach the score, have an area, and duplicate none with a higher score."""
     kept_index = kept_indices(view, SAME_PLACE)
-    can_be = (view.scores >= least_score) & (view.boxes[:, 2:] > view.boxes[:, :2]).all(1)
-    return [index for index in np.flatnonzero(can_be).tolist() if kept_index[index] == index]
+    eligible = (view.scores >= min_score) & (view.boxes[:, 2:] > view.boxes[:, :2]).all(1)
+    return [index for index in np.flatnonzero(eligible).tolist() if kept_index[index] == index]
 
 
 def link_all(findings: Findings, extents: Mapping[str, Extents], rule: Rule) -> Findings:
@@ -95,7 +97,7 @@ def link_all(findings: Findings, extents: Mapping[str, Extents], rule: Rule) -> 
 
 
 def extents_of(pairs: Sequence[Pair]) -> dict[str, Extents]:
-    """Where the breasts lie in both images of each pair."""
+    """The extent of the breast in both images of each pair."""
     return {
         pair.pair_id: (measure_extent(pair.cc.image), measure_extent(pair.mlo.image))
         for pair in pairs
@@ -103,8 +105,8 @@ def extents_of(pairs: Sequence[Pair]) -> dict[str, Extents]:
     }
 
 
-def values(pairs: Sequence[Pair], findings: Findings, resamples: int) -> Values:
-    """What the links are worth, each [1 + resamples]."""
+def link_metrics(pairs: Sequence[Pair], findings: Findings, resamples: int) -> Metrics:
+    """The link metrics, each [1 + resamples]: of the sample, then of its bootstrap resamples."""
     record = evaluate(pairs, findings, EvaluationSettings(ious=(IOU,), resamples=1)).record
     found = statistics(record, draw_patients(record.patients, resamples, seed=0))[IOU]
     return {**found.links, "accuracy with several masses": found.links_of_several["accuracy"]}
@@ -113,13 +115,13 @@ def values(pairs: Sequence[Pair], findings: Findings, resamples: int) -> Values:
 def best_rule(
     pairs: Sequence[Pair], findings: Findings, extents: Mapping[str, Extents], depths_mm: Iterable[float]
 ) -> Rule:
-    """The rule of the highest F1."""
-    rules = [Rule(*both) for both in product(depths_mm, LEAST_SCORES)]
-    return max(rules, key=lambda rule: values(pairs, link_all(findings, extents, rule), 0)["f1"][0])
+    """The rule with the highest F1."""
+    rules = [Rule(*both) for both in product(depths_mm, MIN_SCORES)]
+    return max(rules, key=lambda rule: link_metrics(pairs, link_all(findings, extents, rule), 0)["f1"][0])
 
 
-def compare(named: Mapping[str, Values]) -> dict[str, Any]:
-    """The numbers of each way to link, and the first minus each of the others on the same patients."""
+def compare(named: Mapping[str, Metrics]) -> dict[str, Any]:
+    """The metrics of each way of linking, and the first minus each of the others on the same patients."""
     linker, *others = named
     return {
         "links": {
@@ -133,19 +135,20 @@ def compare(named: Mapping[str, Values]) -> dict[str, Any]:
 
 
 def options_of(words: Sequence[str]) -> argparse.Namespace:
-    """What the command line asks for."""
+    """The options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--pairs", type=int, default=3000, help="of the phantom (3000)")
-    parser.add_argument("--resamples", type=int, default=2000, help="of the bootstrap (2000)")
-    parser.add_argument("--output", type=Path, default=ROOT / "output" / "links", help="output/links")
-    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where numbers are kept (docs)")
+    parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
+    parser.add_argument("--pairs", type=int, default=3000, help="pairs of the phantom")
+    parser.add_argument("--resamples", type=int, default=2000, help="bootstrap resamples")
+    parser.add_argument("--output", type=Path, default=ROOT / "output" / "links", help="phantom and findings")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of evidence/links.json")
     options = parser.parse_args(words)
     options.output, options.docs = options.output.absolute(), options.docs.absolute()
     return options
 
 
 def main(words: Sequence[str]) -> None:
-    """Make the phantom, evaluate the shipped model, link its detections again, and keep the numbers."""
+    """Make the phantom, evaluate the shipped model, link its detections by geometry, write the results."""
     options, began = options_of(words), time.monotonic()
     data, phantom_pairs = options.output / "phantom", ("--phantom_pairs", str(options.pairs))
     phantom = make_phantom(data, PhantomSettings(options.pairs))
@@ -154,13 +157,13 @@ def main(words: Sequence[str]) -> None:
         run = evaluate_shipped(data, options.output, section, section, "clnet-links", *phantom_pairs)
         found[section] = read_findings(run / "findings.json")
         extents[section] = extents_of(phantom[section])
-    rules, named = {}, {LINKER: values(phantom["test"], found["test"], options.resamples)}
-    for where, depths_mm in {"as in patients": [DEPTH_MM], "as in the phantom": SHARPER_MM}.items():
+    rules, named = {}, {LINKER: link_metrics(phantom["test"], found["test"], options.resamples)}
+    for where, depths_mm in {"as in patients": [DEPTH_MM], "as in the phantom": PHANTOM_DEPTHS_MM}.items():
         rule = best_rule(phantom["validation"], found["validation"], extents["validation"], depths_mm)
         name = f"depth ±{rule.depth_mm:g} mm, {where}"
         rules[name] = asdict(rule)
         linked = link_all(found["test"], extents["test"], rule)
-        named[name] = values(phantom["test"], linked, options.resamples)
+        named[name] = link_metrics(phantom["test"], linked, options.resamples)
     content = {
         "git_commit": git_commit(),
         "data_fingerprint": data_fingerprint(data),

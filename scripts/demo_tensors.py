@@ -1,6 +1,6 @@
-"""One pair on its way: files, tensors, randomly changed tensors, and the boxes back in the files' pixels.
+"""Shows one pair as files, as tensors and after augmentation, and maps its boxes back to original pixels.
 
-Run as ``python scripts/demo_tensors.py DATASET_DIR OUT.png``.
+Run as ``python scripts/demo_tensors.py DATASET_DIR PICTURE.png``.
 """
 
 import sys
@@ -28,7 +28,7 @@ SIZE = (320, 192)
 
 
 def model_boxes(sample: dict[str, Any], view: int) -> torch.Tensor:
-    """The boxes [n, 4] of a view, xyxy in pixels of the canvas."""
+    """The boxes [n, 4] of a view, xyxy in model pixels."""
     return denormalise(sample["boxes"][view], *sample["image"].shape[1:])
 
 
@@ -47,14 +47,14 @@ def model_picture(sample: dict[str, Any], title: str) -> Any:
     return pair_picture(images, marks, title)
 
 
-def main(dataset: Path, out: Path) -> None:
-    """Take the pair with the most links through the transforms, print what comes out, and draw it."""
+def main(dataset: Path, picture: Path) -> None:
+    """Run the pair with the most links through the transforms, print what comes out, and draw each stage."""
     pair = max(read_datalist(dataset)["training"], key=lambda pair: len(pair.links))
     load = Compose([LoadPaird(), PreprocessPaird(SIZE)])
     augment = SeededCompose([RandFlipPaird(), RandZoomPaird(), RandCropPaird(), RandNormalisePaird()], seed=1)
     finish = FinishPaird()
     loaded = load(pair.to_item())
-    sample, changed = finish(loaded), finish(augment(loaded))
+    sample, augmented = finish(loaded), finish(augment(loaded))
 
     print(f"pair {pair.pair_id}: image {list(sample['image'].shape)}, present {sample['present'].tolist()}")
     for view, name in enumerate(VIEW_NAMES):
@@ -63,16 +63,16 @@ def main(dataset: Path, out: Path) -> None:
         for lesion, original, returned in zip(
             pair.views[name].lesion_ids, pair.views[name].boxes.tolist(), back.tolist(), strict=True
         ):
-            gap = max(abs(a - b) for a, b in zip(original, returned, strict=True))
-            print(f"  {name:<4}lesion {lesion}: box {original} there and back within {gap:.1e} pixels")
+            error = max(abs(a - b) for a, b in zip(original, returned, strict=True))
+            print(f"  {name:<4}lesion {lesion}: box {original}, mapped back within {error:.1e} pixels")
 
-    out.parent.mkdir(parents=True, exist_ok=True)
+    picture.parent.mkdir(parents=True, exist_ok=True)
     pictures = [
         datalist_picture(pair),
         model_picture(sample, f"as the model sees it, {SIZE[0]} x {SIZE[1]}"),
-        model_picture(changed, "after random flip, zoom, crop, normalisation"),
+        model_picture(augmented, "after random flip, zoom, crop, normalisation"),
     ]
-    sheet(pictures, columns=3).save(out)
+    sheet(pictures, columns=3).save(picture)
 
 
 if __name__ == "__main__":

@@ -28,21 +28,21 @@ from clnet.findings.types import Link, PairFindings, read_findings
 from clnet.phantom import PhantomSettings, make_phantom
 
 ROOT = Path(__file__).parent.parent
-PHANTOM = PhantomSettings(pairs=3000)  # the shipped model's; it has not seen the test section
+PHANTOM = PhantomSettings(pairs=3000)  # that of the shipped model, which has not seen its test section
 IOU, LINK_SCORE = 0.5, 0.5
 HEAT = colormaps["plasma"]
 
 
 class Example(NamedTuple):
-    """A pair, what was found in it, and the surest right link of each lesion that has one."""
+    """A pair, its findings, and the correct link with the highest score of each lesion that has one."""
 
     pair: Pair
     found: PairFindings
     links: dict[str, Link]
 
     @property
-    def is_whole(self) -> bool:
-        """Whether there are lesions, and each has a right link."""
+    def all_lesions_linked(self) -> bool:
+        """Whether there are lesions, and each has a correct link."""
         lesions = {lesion for view in self.pair.views.values() for lesion in view.lesion_ids}
         return bool(lesions) and set(self.links) == lesions
 
@@ -55,7 +55,7 @@ def draw_method(pair: Pair, path: Path) -> None:
     figure = Figure(figsize=(13, 5.6), dpi=120)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.axis("off")
-    shared, checked = "#e9e9ee", "#8a2b2b"
+    shared, red = "#e9e9ee", "#8a2b2b"
     _frame(axes, (29, 3), (40, 48), "View-Interactive Lesion Detector")
     _frame(axes, (76, 3), (51, 48), "Lesion Linker")
     for name, y, outward, colour in (("CC", 40, 1, "#dcebf7"), ("MLO", 14, -1, "#fde8d3")):
@@ -76,14 +76,14 @@ def draw_method(pair: Pair, path: Path) -> None:
         near = 27 + outward * 1.5
         _arrow(axes, (11, y), (14, near))
         _arrow(axes, (26, near), (31, y))
-        _arrow(axes, (37.5, 27 + outward * 4.5), (37.5, y - outward * 5), checked, "<->")
+        _arrow(axes, (37.5, 27 + outward * 4.5), (37.5, y - outward * 5), red, "<->")
         _arrow(axes, (44, y), (53, y))
         _arrow(axes, (67, y), (79, y))
         _arrow(axes, (92, y), (97, near))
         _arrow(axes, (109, near), (113, y))
-        _arrow(axes, (119, y + outward * 5.5), (85.5, y + outward * 5.5), checked)
+        _arrow(axes, (119, y + outward * 5.5), (85.5, y + outward * 5.5), red)
         words = f"the most similar one is the lesion in {name}"
-        axes.text(102, y + outward * 7.5, words, ha="center", va="center", fontsize=8.5, color=checked)
+        axes.text(102, y + outward * 7.5, words, ha="center", va="center", fontsize=8.5, color=red)
     _box(axes, (14, 21), (12, 12), "one backbone\nand encoder\nfor both", shared)
     _box(axes, (31, 22.5), (13, 9), "inter-attention\nCC ↔ MLO\nin every layer", "#f7dede", bold=True)
     _box(axes, (97, 19), (12, 16), "link queries\nread each other,\nthen CC,\nthen MLO", "#e4f1e4", bold=True)
@@ -137,7 +137,7 @@ def _arrow(
 
 
 def examples(data: Path, output: Path) -> Iterator[Example]:
-    """The pairs of the phantom's test section with what the shipped model finds in them."""
+    """The pairs of the phantom's test section with the findings of the shipped model."""
     make_phantom(data, PHANTOM)
     findings = output / "figures" / "findings.json"
     if not findings.exists():
@@ -148,26 +148,26 @@ def examples(data: Path, output: Path) -> Iterator[Example]:
         subprocess.run(command + words, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=True)
     found = {pair.pair_id: pair for pair in read_findings(findings)}
     for pair in read_datalist(data)["test"]:
-        yield Example(pair, found[pair.pair_id], right_links(pair, found[pair.pair_id]))
+        yield Example(pair, found[pair.pair_id], correct_links(pair, found[pair.pair_id]))
 
 
-def right_links(pair: Pair, found: PairFindings) -> dict[str, Link]:
-    """The surest right link of each lesion that has one."""
+def correct_links(pair: Pair, found: PairFindings) -> dict[str, Link]:
+    """The correct link with the highest score of each lesion that has one."""
     links: dict[str, Link] = {}
-    for link in found.links:  # the surest first
+    for link in found.links:  # highest score first
         ends = {_lesion_at(pair, found, name, getattr(link, name)) for name in VIEW_NAMES}
         if len(ends) == 1 and None not in ends:
             links.setdefault(ends.pop() or "", link)
     return links
 
 
-def to_dustbin(example: Example) -> list[Link]:
-    """The links of lesions that only one view shows."""
+def dustbin_links(example: Example) -> list[Link]:
+    """The correct links of lesions that only one view shows."""
     return [link for link in example.links.values() if None in (link.cc, link.mlo)]
 
 
 def _lesion_at(pair: Pair, found: PairFindings, name: str, index: int | None) -> str | None:
-    """The lesion that a detection lies on; for the dustbin the lesions that the view does not show."""
+    """The lesion that a detection hits; for the dustbin, the one lesion that this view does not show."""
     view = pair.views[name]
     if index is None:
         absent = {i for other in pair.views.values() for i in other.lesion_ids} - set(view.lesion_ids)
@@ -177,7 +177,7 @@ def _lesion_at(pair: Pair, found: PairFindings, name: str, index: int | None) ->
 
 
 def draw_attention(example: Example, path: Path) -> None:
-    """As in the paper's appendix: what is there, what is linked, and where each link query looks."""
+    """As in the paper's appendix: the masses, the linked detections, and the attention of each link query."""
     pair, found, links = example
     lesions = sorted(links)
     columns = 2 + len(lesions)
@@ -203,7 +203,7 @@ def draw_attention(example: Example, path: Path) -> None:
                 _mark(grid[row, 1], found.views[name].boxes[index], colour, f"{score:.2f}")
             if attention is not None:
                 weights = getattr(attention, name)
-                _heat(grid[row, 2 + number], found.views[name].boxes, weights, highest)
+                _draw_weights(grid[row, 2 + number], found.views[name].boxes, weights, highest)
     grid[0, 0].set_title("masses in the phantom")
     grid[0, 1].set_title("found and linked")
     for number, lesion in enumerate(lesions):
@@ -234,8 +234,8 @@ def _note(axes: Axes, words: str, colour: str, line: int) -> None:
     )
 
 
-def _heat(axes: Axes, boxes: Any, weights: tuple[float, ...], highest: float) -> None:
-    """Every detection in the colour of its weight, the highest on top; the dustbin is a box below."""
+def _draw_weights(axes: Axes, boxes: Any, weights: tuple[float, ...], highest: float) -> None:
+    """Every detection in the colour of its weight, the highest on top; the dustbin is a label below."""
     for index in np.argsort(weights[:-1]).tolist():
         x_min, y_min, x_max, y_max = map(float, boxes[index])
         share = weights[index] / highest
@@ -262,34 +262,37 @@ def _heat(axes: Axes, boxes: Any, weights: tuple[float, ...], highest: float) ->
 
 
 def main() -> None:
-    """Draw all."""
+    """Draw the three figures, and print how many masses are linked to the dustbin."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--output", type=Path, default=ROOT / "output" / "figures", help="output/figures")
-    parser.add_argument("--data", type=Path, default=ROOT / "output" / "phantom", help="output/phantom")
-    parser.add_argument("--images", type=Path, default=ROOT / "docs" / "images", help="docs/images")
+    parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
+    parser.add_argument("--output", type=Path, default=ROOT / "output" / "figures", help="findings folder")
+    parser.add_argument("--data", type=Path, default=ROOT / "output" / "phantom", help="phantom folder")
+    parser.add_argument("--images", type=Path, default=ROOT / "docs" / "images", help="figures folder")
     options = parser.parse_args()
-    known = list(examples(options.data.absolute(), options.output.absolute()))
-    whole = [example for example in known if example.is_whole]
-    two = next(
+    all_examples = list(examples(options.data.absolute(), options.output.absolute()))
+    linked = [example for example in all_examples if example.all_lesions_linked]
+    two_masses = next(
         example
-        for example in whole
+        for example in linked
         if len(example.links) == 2
-        and not to_dustbin(example)
+        and not dustbin_links(example)
         and min(link.score for link in example.links.values()) >= LINK_SCORE
     )
-    alone = max((e for e in whole if to_dustbin(e)), key=lambda e: max(link.score for link in to_dustbin(e)))
-    draw_method(two.pair, options.images / "method.png")
-    draw_attention(two, options.images / "attention.png")
-    draw_attention(alone, options.images / "dustbin.png")
-    print(f"drawn: method.png, attention.png, dustbin.png in {options.images}")
-    in_one_view = sum(
-        len(set(e.pair.views["cc"].lesion_ids) ^ set(e.pair.views["mlo"].lesion_ids)) for e in known
+    in_one_view = max(
+        (e for e in linked if dustbin_links(e)), key=lambda e: max(link.score for link in dustbin_links(e))
     )
-    scores = [link.score for example in known for link in to_dustbin(example)]
+    draw_method(two_masses.pair, options.images / "method.png")
+    draw_attention(two_masses, options.images / "attention.png")
+    draw_attention(in_one_view, options.images / "dustbin.png")
+    print(f"method.png, attention.png and dustbin.png written to {options.images}")
+    single = sum(
+        len(set(e.pair.views["cc"].lesion_ids) ^ set(e.pair.views["mlo"].lesion_ids)) for e in all_examples
+    )
+    scores = [link.score for example in all_examples for link in dustbin_links(example)]
     print(
-        f"{in_one_view} masses are in one view only; {len(scores)} of them are linked to the dustbin, "
-        f"{sum(score >= LINK_SCORE for score in scores)} with a score of at least {LINK_SCORE}, the surest "
-        f"with {max(scores):.2f}"
+        f"{single} masses are visible in one view only; {len(scores)} of them are linked to the dustbin, "
+        f"{sum(score >= LINK_SCORE for score in scores)} with a score of at least {LINK_SCORE}; the "
+        f"highest score is {max(scores):.2f}"
     )
 
 

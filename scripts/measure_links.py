@@ -1,8 +1,8 @@
-"""How good are geometric links? Measured on the phantom, where the truth is known.
+"""Measures the precision and recall of geometric links on the phantom, whose true links are known.
 
-Run as ``python scripts/measure_links.py [--pairs N] [--seed S]``. The links of a phantom are forgotten, its
-boxes are moved, and `clnet.converters.links` is asked again. Counted are breasts with masses in both
-views, apart for those with one mass in each view (`single_pair`) and those with more (`geometric`).
+Run as ``python scripts/measure_links.py [--pairs N] [--seed S]``. The links of a phantom are removed, its
+boxes are jittered, and `clnet.converters.links` links them again. Breasts with masses in both views are
+counted, those with one mass in each view (`single_pair`) apart from those with more (`geometric`).
 """
 
 import argparse
@@ -22,15 +22,23 @@ from clnet.converters.links import certain_links, geometric_links
 from clnet.data.pair import Pair, View
 from clnet.phantom import PhantomSettings, make_phantom
 
-EDGE = 0.1  # standard deviation of each edge, of the box's size: two readers' boxes differ by about that
-DEPTH_MM = 6.8 / np.sqrt(2)  # of each view, so that depths differ by 4.6 mm in the median, as in patients
+EDGE = 0.1  # standard deviation of each edge as a share of the box's size: about that between two readers
+DEPTH_MM = 6.8 / np.sqrt(2)  # in each view: the median difference between views is 4.6 mm, as in patients
 JITTERS = {"none": (0.0, 0.0), "edges": (EDGE, 0.0), "edges and depth": (EDGE, DEPTH_MM)}
 
 extent_of = cache(measure_extent)
 
 
-def moved(view: View, edge: float, depth_mm: float, mm: float, rng: np.random.Generator) -> list[Mass]:
-    """The masses of a view with their boxes moved at random, and without their links."""
+def jittered(view: View, edge: float, depth_mm: float, mm: float, rng: np.random.Generator) -> list[Mass]:
+    """The masses of a view with random shifts of their boxes, and without their links.
+
+    Args:
+        view: with its true boxes.
+        edge: standard deviation of each edge, as a share of the box's size.
+        depth_mm: standard deviation of the depth of the whole box.
+        mm: size of a pixel along x.
+        rng: the source of randomness.
+    """
     masses = []
     for box in view.boxes.astype(float):
         size = np.tile(box[2:] - box[:2], 2)
@@ -49,7 +57,7 @@ def measure(pairs: Sequence[Pair], jitter: tuple[float, float], with_mm: bool, s
             continue
         extents = [extent_of(view.image) for view in (pair.cc, pair.mlo)]
         mm = [extent.spacing_mm[1] if extent.spacing_mm else 1.0 for extent in extents]
-        cc, mlo = [moved(view, *jitter, m, rng) for view, m in zip((pair.cc, pair.mlo), mm, strict=True)]
+        cc, mlo = [jittered(view, *jitter, m, rng) for view, m in zip((pair.cc, pair.mlo), mm, strict=True)]
         if not with_mm:
             extents = [replace(extent, spacing_mm=None) for extent in extents]
         links = certain_links(cc, mlo, False) or geometric_links(cc, mlo, (extents[0], extents[1]))
@@ -59,26 +67,26 @@ def measure(pairs: Sequence[Pair], jitter: tuple[float, float], with_mm: bool, s
             if lesion in pair.mlo.lesion_ids
         }
         source = "single_pair" if len(pair.cc.boxes) == len(pair.mlo.boxes) == 1 else "geometric"
-        right = sum((link.cc, link.mlo) in truth for link in links)
-        counts[source] += [1, len(truth), len(links), right, sum(link.confidence for link in links)]
+        correct = sum((link.cc, link.mlo) in truth for link in links)
+        counts[source] += [1, len(truth), len(links), correct, sum(link.confidence for link in links)]
     return {
         source: {
             "breasts": int(breasts),
             "true_links": int(true),
             "links": int(made),
-            "precision": round(float(right / max(made, 1)), 3),
-            "recall": round(float(right / max(true, 1)), 3),
+            "precision": round(float(correct / max(made, 1)), 3),
+            "recall": round(float(correct / max(true, 1)), 3),
             "confidence": round(float(confidence / max(made, 1)), 3),
         }
-        for source, (breasts, true, made, right, confidence) in counts.items()
+        for source, (breasts, true, made, correct, confidence) in counts.items()
     }
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Make a phantom, measure, and print a table; the last line is JSON."""
+    """Make a phantom, measure its links, and print a table; the last line is JSON."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--pairs", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--pairs", type=int, default=1000, help="pairs of the phantom (1000)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the phantom and of the jitter (0)")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         datalist = make_phantom(Path(folder), PhantomSettings(options.pairs, options.seed))

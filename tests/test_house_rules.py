@@ -70,6 +70,12 @@ def test_importing_clnet_imports_none_of_its_rooms():
     assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
+def test_copying_the_bundle_needs_no_pytorch():
+    code = "import clnet.predict.shipped, sys; print({'torch', 'monai'} & set(sys.modules))"
+    command = [sys.executable, "-c", code]
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
 @pytest.mark.parametrize(
     "path", [p for p in MODULES if "networks" in p.parts], ids=lambda path: str(path.relative_to(ROOT))
 )

@@ -51,12 +51,13 @@ def run(wheel, tmp_path_factory):
     environment, folder = tmp_path_factory.mktemp("environment"), tmp_path_factory.mktemp("empty")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     python = environment / "bin" / "python"
+    variables = {**os.environ, "PYTHONPATH": str(ROOT / "tests" / "without_transformers")}
     pip = [sys.executable, "-m", "pip", "--python", python]
-    subprocess.run([*pip, "install", "--no-deps", "--no-index", wheel], check=True)
+    # A checkout in the developer's PYTHONPATH would be taken for an installed clnet.
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", wheel], env=variables, check=True)
     (site_packages,) = environment.glob("lib/python*/site-packages")
     # The .pth files in there, such as that of an editable clnet, have no effect: only the folder is added.
     (site_packages / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    variables = {**os.environ, "PYTHONPATH": str(ROOT / "tests" / "without_transformers")}
 
     def run(command, *words):
         done = subprocess.run(

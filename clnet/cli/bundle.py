@@ -16,7 +16,7 @@ def add_bundle(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _bundle(options: argparse.Namespace) -> None:
-    from clnet.predict.bundle import bundle_folder, copy_bundle
+    from clnet.predict.shipped import bundle_folder, copy_bundle
 
     folder = bundle_folder()
     if options.copy:

@@ -56,9 +56,7 @@ def add_pairs(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     command.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="a folder, or DICOM files")
     command.add_argument("--json", action="store_true", help="print one object with pairs and left_out")
     command.add_argument(
-        "--secondary-capture",
-        action="store_true",
-        help="accept Secondary Capture images, for data sets that store mammograms so",
+        "--secondary-capture", action="store_true", help="accept mammograms stored as Secondary Capture"
     )
     command.add_argument("--workers", type=int, metavar="K", help="processes (default: one per core)")
     command.set_defaults(run=_pairs)

@@ -5,7 +5,6 @@ the evaluation measured. `clnet.load`, `clnet predict` and the apps share this.
 """
 
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,36 +13,16 @@ import torch
 from monai.bundle.config_parser import ConfigParser
 
 from clnet.distributed import process_device
-from clnet.errors import ClnetError
 from clnet.predict.loading import PairLoader
 from clnet.predict.model import BundleModel
 from clnet.predict.model_name import weights_digest
+from clnet.predict.shipped import BundleError, bundle_folder
 
 CONFIG = "configs/inference.yaml"
 METADATA = "configs/metadata.json"
 RUN, RUN_WEIGHTS = "run.json", "model.pt"
 RUN_NOTICE = "Research model, not for patients"
 PHANTOM, PHANTOM_NOTICE = "phantom", "Demonstration model trained on a phantom, not for patients"
-NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.ts", "*.onnx")
-
-
-class BundleError(ClnetError):
-    """A bundle or a run that is missing or cannot be used."""
-
-
-def bundle_folder() -> Path:
-    """The shipped bundle: inside the installed package, or at the top of the checkout."""
-    package = Path(__file__).parent.parent
-    installed = package / "bundle"
-    return installed if installed.is_dir() else package.parent / "bundle"
-
-
-def copy_bundle(folder: str | Path) -> None:
-    """Copy the shipped bundle, its configs, models and docs, to a new or empty folder."""
-    folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BundleError(f"{folder}: not an empty folder; give a new one with --copy")
-    shutil.copytree(bundle_folder(), folder, ignore=NOT_COPIED, dirs_exist_ok=True)
 
 
 def load(source: str | Path | None = None, device: torch.device | str | None = None) -> BundleModel:

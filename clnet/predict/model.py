@@ -3,7 +3,7 @@
 import hashlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
@@ -43,21 +43,21 @@ class BundleModel:
         version: of the bundle, and the digest.
         notice: a sentence on its use, at most 64 characters.
         device: where the network is.
+        min_score: the least score of a lesion, unless another is asked for.
         network, inferer: from a batch to raw outputs.
         loader: from images to samples.
         postprocessing: from raw outputs to findings.
-        min_score: the least score of a lesion, unless another is asked for.
     """
 
     name: str
     version: str
     notice: str
     device: torch.device
-    network: nn.Module
-    inferer: Callable[..., Any]
-    loader: PairLoader
-    postprocessing: Callable[[Any], Any]
     min_score: float
+    network: nn.Module = field(repr=False)
+    inferer: Callable[..., Any] = field(repr=False)
+    loader: PairLoader = field(repr=False)
+    postprocessing: Callable[[Any], Any] = field(repr=False)
 
     def predict(
         self,

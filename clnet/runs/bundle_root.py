@@ -8,7 +8,7 @@ from pathlib import Path
 from fire.parser import DefaultParseValue
 from monai.utils.misc import ensure_tuple
 
-from clnet.predict.bundle import bundle_folder
+from clnet.predict.shipped import bundle_folder
 
 
 def bundle_root(words: Sequence[str] | None = None) -> str:

@@ -6,17 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ignite.engine import Events
 from monai.engines.trainer import SupervisedTrainer
 from monai.engines.workflow import Workflow
 from tqdm import tqdm
 
-from clnet.runs.watching import LossMeans, learning_rates, on_failure, say, single_numbers
+from clnet.runs.watching import LossMeans, TrainingHandler, learning_rates, say, single_numbers
 
 SECONDS_BETWEEN_READINGS = 1.0
 
 
-class Progress:
+class Progress(TrainingHandler):
     """On a terminal, one bar over all iterations of the run; elsewhere, as in a log file, a line per epoch.
 
     Args:
@@ -25,25 +24,13 @@ class Progress:
     """
 
     def __init__(self, run_dir: str | Path, evaluator: Workflow | None = None) -> None:
+        super().__init__(evaluator)
         self.run_dir = Path(run_dir)
-        self.evaluator = evaluator
         self._bar: tqdm[Any] | None = None
         self._of_bar, self._of_epoch = LossMeans(), LossMeans()
         self._began: float | None = None
         self._first_iteration = 0
         self._read_at = 0.0
-
-    def attach(self, engine: SupervisedTrainer) -> None:
-        """Follow the trainer, and the evaluator; the first process alone speaks."""
-        if engine.state.rank != 0:
-            return
-        engine.add_event_handler(Events.EPOCH_STARTED, self._epoch_started)
-        engine.add_event_handler(Events.ITERATION_COMPLETED, self._iteration_completed)
-        engine.add_event_handler(Events.EPOCH_COMPLETED, self._epoch_completed)
-        engine.add_event_handler(Events.COMPLETED, self._completed)
-        on_failure(engine, self._failed)
-        if self.evaluator is not None:
-            self.evaluator.add_event_handler(Events.COMPLETED, self._validated, engine)
 
     def _epoch_started(self, engine: SupervisedTrainer) -> None:
         if self._began is not None:

@@ -12,17 +12,16 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ignite.engine import Events
 from monai.engines.trainer import SupervisedTrainer
 from monai.engines.workflow import Workflow
 
 from clnet.files import write_text
-from clnet.runs.watching import LossMeans, learning_rates, on_failure, single_numbers
+from clnet.runs.watching import LossMeans, TrainingHandler, learning_rates, single_numbers
 
 RUN, METRICS = "run.json", "metrics.jsonl"
 
 
-class RunRecord:
+class RunRecord(TrainingHandler):
     """Writes ``run.json`` and ``metrics.jsonl`` during the run.
 
     Attach it before the checkpoints: an epoch is then in the record before it is in the checkpoint, and a
@@ -48,26 +47,13 @@ class RunRecord:
     def __init__(
         self, run_dir: str | Path, provenance: Mapping[str, Any], evaluator: Workflow | None = None
     ) -> None:
+        super().__init__(evaluator)
         self.run_dir = Path(run_dir)
         self.provenance = provenance
-        self.evaluator = evaluator
         self._losses = LossMeans()
         self._begun = False
         self._epoch_began: float | None = None
         self._epoch_ended = 0.0
-
-    def attach(self, engine: SupervisedTrainer) -> None:
-        """Follow the trainer, and the evaluator; the first process alone writes."""
-        if engine.state.rank != 0:
-            return
-        engine.add_event_handler(Events.EPOCH_STARTED, self._epoch_started)
-        engine.add_event_handler(Events.GET_BATCH_STARTED, self._batch_asked_for)
-        engine.add_event_handler(Events.ITERATION_COMPLETED, self._iteration_completed)
-        engine.add_event_handler(Events.EPOCH_COMPLETED, self._epoch_completed)
-        engine.add_event_handler(Events.COMPLETED, self._completed)
-        on_failure(engine, self._failed)
-        if self.evaluator is not None:
-            self.evaluator.add_event_handler(Events.COMPLETED, self._validated, engine)
 
     def _epoch_started(self, engine: SupervisedTrainer) -> None:
         if not self._begun:

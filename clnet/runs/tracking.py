@@ -5,13 +5,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ignite.engine import Events
 from monai.engines.trainer import SupervisedTrainer
 
 from clnet.errors import ClnetError
 from clnet.runs.mlflow_run import MlflowRun, MlflowStore, Point, allowed, in_short
 from clnet.runs.record import METRICS, RUN, read_metrics, read_run
-from clnet.runs.watching import LossMeans, learning_rates, on_failure, say
+from clnet.runs.watching import LossMeans, TrainingHandler, learning_rates, say
 
 RUN_ID = "mlflow_run_id"
 BUNDLE_FILES = ("LICENSE", "configs/**/*", "docs/**/*")
@@ -24,7 +23,7 @@ class TrackingError(ClnetError):
     """A run that is not set up for tracking."""
 
 
-class Tracking:
+class Tracking(TrainingHandler):
     """Sends to MLflow what `RunRecord` writes, and losses and learning rates in between.
 
     The MLflow run has the settings and provenance of ``run.json`` as parameters; ``train/…`` and
@@ -63,6 +62,7 @@ class Tracking:
         every: int = 10,
         pause: float = 30.0,
     ) -> None:
+        super().__init__()
         self.run_dir = Path(run_dir).absolute()
         self.experiment = experiment
         self.run_name = run_name or self.run_dir.name
@@ -80,16 +80,6 @@ class Tracking:
         self._sent: set[tuple[str, int]] = set()
         self._works = True
         self._next_try = 0.0
-
-    def attach(self, engine: SupervisedTrainer) -> None:
-        """Follow the trainer; the first process alone sends."""
-        if engine.state.rank != 0:
-            return
-        engine.add_event_handler(Events.EPOCH_STARTED, self._epoch_started)
-        engine.add_event_handler(Events.ITERATION_COMPLETED, self._iteration_completed)
-        engine.add_event_handler(Events.EPOCH_COMPLETED, self._epoch_completed)
-        engine.add_event_handler(Events.COMPLETED, self._completed)
-        on_failure(engine, self._failed)
 
     def _epoch_started(self, engine: SupervisedTrainer) -> None:
         if self._begun:

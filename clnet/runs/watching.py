@@ -1,4 +1,4 @@
-"""What the handlers that follow a training share: mean losses, learning rates, messages to the user."""
+"""What the handlers that follow a training share: events, mean losses, learning rates, messages."""
 
 import logging
 import sys
@@ -8,11 +8,51 @@ from typing import Any
 import torch
 from ignite.engine import Engine, Events
 from monai.engines.trainer import SupervisedTrainer
+from monai.engines.workflow import Workflow
 from monai.utils.misc import is_scalar
 from torch import Tensor
 from tqdm import tqdm
 
 logger = logging.getLogger("clnet.runs")
+
+
+class TrainingHandler:
+    """Follows a training in its first process; subclasses do something at the events that concern them.
+
+    Args:
+        evaluator: the engine of the validation.
+    """
+
+    def __init__(self, evaluator: Workflow | None = None) -> None:
+        self.evaluator = evaluator
+
+    def attach(self, engine: SupervisedTrainer) -> None:
+        """Follow the trainer, and the evaluator."""
+        if engine.state.rank != 0:
+            return
+        engine.add_event_handler(Events.EPOCH_STARTED, self._epoch_started)
+        engine.add_event_handler(Events.GET_BATCH_STARTED, self._batch_asked_for)
+        engine.add_event_handler(Events.ITERATION_COMPLETED, self._iteration_completed)
+        engine.add_event_handler(Events.EPOCH_COMPLETED, self._epoch_completed)
+        engine.add_event_handler(Events.COMPLETED, self._completed)
+        _on_failure(engine, self._failed)
+        if self.evaluator is not None:
+            self.evaluator.add_event_handler(Events.COMPLETED, self._validated, engine)
+
+    def _epoch_started(self, engine: SupervisedTrainer) -> None: ...
+
+    def _batch_asked_for(self, engine: SupervisedTrainer) -> None: ...
+
+    def _iteration_completed(self, engine: SupervisedTrainer) -> None: ...
+
+    def _epoch_completed(self, engine: SupervisedTrainer) -> None: ...
+
+    def _validated(self, evaluator: Workflow, engine: SupervisedTrainer) -> None: ...
+
+    def _completed(self, engine: SupervisedTrainer) -> None: ...
+
+    def _failed(self, engine: SupervisedTrainer, error: BaseException) -> None:
+        """The run ends by an error or by Ctrl-C; an error within an iteration calls this twice."""
 
 
 class LossMeans:
@@ -70,11 +110,11 @@ def say(text: str, level: int = logging.INFO) -> None:
         tqdm.write(text, file=sys.stderr)
 
 
-def on_failure(engine: Engine, callback: Callable[[Any, BaseException], None]) -> None:
+def _on_failure(engine: Engine, callback: Callable[[Any, BaseException], None]) -> None:
     """Call back when a run ends by an error or by Ctrl-C; the error is raised again afterwards.
 
     Ignite drops an error that any handler has seen, and calls no further handlers once one raises: so the
-    handler that raises again has to stay the last. An error within an iteration calls back twice.
+    handler that raises again has to stay the last.
     """
     if engine.has_event_handler(_raise_again, Events.EXCEPTION_RAISED):
         engine.remove_event_handler(_raise_again, Events.EXCEPTION_RAISED)

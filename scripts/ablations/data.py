@@ -1,6 +1,6 @@
-"""The data sets of the ablation: the phantom, and what is left of it for some settings.
+"""The data sets of the ablation: the phantom, and its subsets for some settings.
 
-The others hold no images of their own: their datalists name those of the phantom.
+A subset has no images of its own: its datalist names those of the phantom.
 """
 
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from clnet.data.pair import Pair
 from clnet.phantom import PhantomSettings, make_phantom
 
 
-def with_view(datalist: Datalist, view: str) -> Datalist:
-    """The pairs that have that view, without the other."""
+def only_view(datalist: Datalist, view: str) -> Datalist:
+    """The pairs that have this view, without the other view."""
 
     def one_view(pair: Pair) -> Pair:
         missing = {name: None for name in pair.views if name != view}
@@ -36,19 +36,19 @@ def half(datalist: Datalist) -> Datalist:
     return Datalist(f"{datalist.name}, half", {**datalist.sections, "training": training})
 
 
-MAKERS: dict[str, Callable[[Datalist], Datalist]] = {
-    "cc": lambda datalist: with_view(datalist, "cc"),
-    "mlo": lambda datalist: with_view(datalist, "mlo"),
+SUBSETS: dict[str, Callable[[Datalist], Datalist]] = {
+    "cc": lambda datalist: only_view(datalist, "cc"),
+    "mlo": lambda datalist: only_view(datalist, "mlo"),
     "half": half,
 }
-"""From the phantom's datalist; beside them "phantom" is the phantom itself."""
+"""Each subset, made from the datalist of the phantom."""
 
 
 def make_data(output: Path, pairs: int, names: set[str]) -> dict[str, Path]:
-    """The folder of each data set that is named, made if it is not there."""
+    """Make the phantom and the named subsets where they are missing; return the folder of each."""
     folders = {"phantom": output / "phantom"}
     phantom = make_phantom(folders["phantom"], PhantomSettings(pairs))
     for name in sorted(names - {"phantom"}):
         folders[name] = output / f"phantom_{name}"
-        write_datalist(MAKERS[name](phantom), folders[name] / "datalist.json")
+        write_datalist(SUBSETS[name](phantom), folders[name] / "datalist.json")
     return folders

@@ -1,4 +1,4 @@
-"""What the false positives of a run are, at the operating point of R@0.25: mimics, or one mass once more?"""
+"""What the false positives of a run show at the operating point of R@0.25: mimics, or duplicates."""
 
 from collections.abc import Sequence
 
@@ -13,22 +13,22 @@ from clnet.findings.types import Findings
 RATE = 0.25
 IOU = 0.5
 ON_MIMIC = 0.2
-"""The least IoU of a false positive with a mimic that it is said to show."""
+"""A false positive with at least this IoU with a mimic counts as showing it."""
 
 
-def look_at_false_positives(pairs: Sequence[Pair], findings: Findings) -> dict[str, float]:
+def describe_false_positives(pairs: Sequence[Pair], findings: Findings) -> dict[str, float]:
     """Shares in [0, 1], all at IoU ≥ 0.5 and 0.25 false positives per image.
 
     Returns:
-        recall: R@0.25, in which a further box on a mass that is hit is no false positive.
-        recall_duplicates_counted: R@0.25 if it is one.
-        on_mimics: of the false positives (without such boxes), those that show a mimic of the phantom.
+        recall: R@0.25, with a duplicate box on a mass that is already hit not counted as a false positive.
+        recall_duplicates_counted: R@0.25 with such boxes counted as false positives.
+        on_mimics: the share of false positives (duplicates left out) that show a mimic of the phantom.
     """
     results = build_cohort(pairs, findings).results
     hits = find_hits(find_overlaps(results), IOU)
     each = np.arange(len(results))
     cutoffs = cutoff_scores(froc(hits), [RATE], each, np.ones((1, len(results))))
-    wrong = (hits.lesion == FALSE_POSITIVE) & (hits.overlaps.scores > cutoffs.item())
+    false = (hits.lesion == FALSE_POSITIVE) & (hits.overlaps.scores > cutoffs.item())
     mimics = [pair.attributes["mimics"][view] for pair in pairs for view in VIEW_NAMES if view in pair.views]
     overlaps = find_overlaps(
         [
@@ -36,11 +36,11 @@ def look_at_false_positives(pairs: Sequence[Pair], findings: Findings) -> dict[s
             for result, boxes in zip(results, mimics, strict=True)
         ]
     )
-    on_mimic = np.zeros(len(wrong), bool)
+    on_mimic = np.zeros(len(false), bool)
     on_mimic[overlaps.detection[overlaps.iou >= ON_MIMIC]] = True
     shares = {
         "recall": recall_table(results, [RATE], [IOU])[IOU][RATE],
         "recall_duplicates_counted": recall_table(results, [RATE], [IOU], count_duplicates=True)[IOU][RATE],
-        "on_mimics": float(on_mimic[wrong].mean()) if wrong.any() else 0.0,
+        "on_mimics": float(on_mimic[false].mean()) if false.any() else 0.0,
     }
     return {name: round(share, 4) for name, share in shares.items()}

@@ -25,7 +25,7 @@ def links_table(content: Mapping[str, Any], measures: tuple[str, ...] = ()) -> s
 def links_page(content: Mapping[str, Any]) -> list[str]:
     """The paragraphs of the page."""
     chosen = ", ".join(
-        f"{name}: minimum score {rule['least_score']:g}" for name, rule in content["rules"].items()
+        f"{name}: minimum score {rule['min_score']:g}" for name, rule in content["rules"].items()
     )
     return [
         *GEOMETRY,

@@ -82,7 +82,7 @@ class Numbers:
         return content
 
     def false_positives(self, table: Table, row: Row) -> dict[str, dict[str, float]]:
-        """What `look_at_false_positives` told of a row, by seed; of runs that were looked at."""
+        """What `describe_false_positives` told of a row, by seed; of runs that were looked at."""
         return {
             str(seed): run.content["sections"][table.section]["false_positives"]
             for (name, seed), run in sorted(self.runs.items())

@@ -1,7 +1,7 @@
-"""What a run found, as small as it can be without changing a number of the tables.
+"""The record of an evaluation, packed as small as the numbers in the tables allow.
 
-Recalls and links depend on the order of scores, not on the scores; on nothing below the score at which there
-are too many false positives; and on no names. So the record of an evaluation shrinks to some 20 kB of text.
+Recall and link metrics depend on the order of scores, not on their values; on nothing below the score at
+which there are too many false positives; and not on names. So a record shrinks to some 20 kB of text.
 """
 
 import base64
@@ -18,17 +18,17 @@ from clnet.evaluation.froc import MISSED, RATES, Froc
 from clnet.evaluation.links import LinkCounts
 from clnet.evaluation.record import EvaluationRecord
 
-MARGIN = 1.25  # false positives per image of a resample differ by less than that from those of the sample
+MARGIN = 1.25  # a bootstrap resample has at most this many times the false positives per image of the sample
 SHARED = ("pair_patient", "image_pair", "box_image", "box_lesion")
 UNRANKED = np.iinfo(np.uint16).max
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A record whose scores are ranks below 0, the surest at -1, and whose pairs have one common key.
+    """A record whose scores are negative ranks, the highest score at -1, and whose pairs share one key.
 
     Attributes:
-        record: of the run.
+        record: the record of the run.
         image_view: [I] 0 for CC, 1 for MLO.
     """
 
@@ -36,7 +36,7 @@ class Outcome:
     image_view: NDArray[np.int64]
 
     def of_view(self, view: str) -> EvaluationRecord:
-        """What the record would be if the images of one view were all; without links."""
+        """The record of the images of one view alone; without links."""
         record = self.record
         kept = self.image_view == VIEW_NAMES.index(view)
         number = np.cumsum(kept) - 1
@@ -63,28 +63,28 @@ class Outcome:
 
 
 def image_views(pairs: Sequence[Pair]) -> NDArray[np.int64]:
-    """The view of each image, as a record numbers them."""
+    """The view of each image, in the order of the images of a record."""
     return np.array([VIEW_NAMES.index(view) for pair in pairs for view in pair.views], np.int64)
 
 
 def pack(record: EvaluationRecord, image_view: NDArray[np.int64]) -> str:
-    """The outcome as a line of text."""
+    """Pack a record and the view of each image into one line of text."""
     arrays: dict[str, NDArray[np.generic]] = {name: getattr(record, name) for name in SHARED}
     digest = hashlib.sha256("\n".join(record.pair_keys.tolist()).encode()).hexdigest()[:16]
     arrays |= {"pairs": np.array(digest), "image_view": image_view, "ious": np.array(sorted(record.curves))}
-    strictest = record.curves[max(record.curves)]  # its false positives are those of the others, and more
+    strictest = record.curves[max(record.curves)]  # its false positives include those of all others
     count = min(len(strictest.false_positives), int(MARGIN * max(RATES) * strictest.images) + 100)
     lowest = strictest.false_positives[count - 1] if count < len(strictest.false_positives) else -np.inf
     scores = [strictest.false_positives[:count], *(curve.found_at for curve in record.curves.values())]
-    falling = -np.unique(-np.concatenate(scores))  # rank r is the score falling[r]
-    falling = falling[(falling >= lowest) & np.isfinite(falling)]
-    if len(falling) >= UNRANKED:
-        raise ValueError(f"{len(falling)} different scores are more than {UNRANKED} ranks")
-    arrays["false_positives"] = np.diff(_ranks(strictest.false_positives[:count], falling), prepend=0)
+    descending = -np.unique(-np.concatenate(scores))  # the score at rank r is descending[r]
+    descending = descending[(descending >= lowest) & np.isfinite(descending)]
+    if len(descending) >= UNRANKED:
+        raise ValueError(f"{len(descending)} distinct scores; there are only {UNRANKED} ranks")
+    arrays["false_positives"] = np.diff(_ranks(strictest.false_positives[:count], descending), prepend=0)
     arrays["false_positive_image"] = strictest.false_positive_image[:count]
     for number, (_, curve) in enumerate(sorted(record.curves.items())):
         arrays[f"also_{number}"] = np.packbits(_subsequence(curve, strictest, count))
-        arrays[f"found_at_{number}"] = _ranks(curve.found_at, falling)
+        arrays[f"found_at_{number}"] = _ranks(curve.found_at, descending)
     for number, (_, links) in enumerate(sorted(record.links.items())):
         arrays[f"links_{number}"] = np.stack(links)
     file = io.BytesIO()
@@ -93,7 +93,7 @@ def pack(record: EvaluationRecord, image_view: NDArray[np.int64]) -> str:
 
 
 def unpack(text: str) -> Outcome:
-    """The outcome that `pack` made text of."""
+    """The outcome in a line of text from `pack`."""
     with np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False) as arrays:
         shared = {name: arrays[name].astype(np.int64) for name in SHARED}
         images = len(shared["image_pair"])
@@ -114,31 +114,31 @@ def unpack(text: str) -> Outcome:
         )
 
 
-def _ranks(scores: NDArray[np.float64], falling: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The place of each score in a falling list; `UNRANKED` for one that is not there."""
-    if not len(falling):
+def _ranks(scores: NDArray[np.float64], descending: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The position of each score in a descending list; `UNRANKED` for scores that are not in it."""
+    if not len(descending):
         return np.full(len(scores), UNRANKED)
-    place = np.searchsorted(-falling, -scores).clip(max=len(falling) - 1)
-    return np.where(falling[place] == scores, place, UNRANKED)
+    position = np.searchsorted(-descending, -scores).clip(max=len(descending) - 1)
+    return np.where(descending[position] == scores, position, UNRANKED)
 
 
-def _subsequence(curve: Froc, whole: Froc, count: int) -> NDArray[np.bool_]:
-    """Which of the first `count` false positives of the whole curve are false positives of this one too."""
+def _subsequence(curve: Froc, strictest: Froc, count: int) -> NDArray[np.bool_]:
+    """Which of the first `count` false positives of the strictest curve are in this curve too."""
     mine = list(zip(curve.false_positives.tolist(), curve.false_positive_image.tolist(), strict=True))
     also = np.zeros(count, bool)
     next_ = 0
-    for place in range(count):
-        here = (float(whole.false_positives[place]), int(whole.false_positive_image[place]))
+    for position in range(count):
+        here = (float(strictest.false_positives[position]), int(strictest.false_positive_image[position]))
         if next_ < len(mine) and mine[next_] == here:
-            also[place] = True
+            also[position] = True
             next_ += 1
-    if next_ < len(mine) and count and mine[next_][0] > whole.false_positives[count - 1]:
-        raise ValueError("a false positive at a lower IoU is none at a higher one; duplicates were counted")
+    if next_ < len(mine) and count and mine[next_][0] > strictest.false_positives[count - 1]:
+        raise ValueError("a false positive at a low IoU is none at a higher IoU; were duplicates counted?")
     return also
 
 
 def _smallest(array: NDArray[np.generic]) -> NDArray[np.generic]:
-    """The same numbers in the smallest type that holds them."""
+    """The same numbers in the smallest integer type that holds them."""
     if array.dtype.kind not in "iu" or not array.size:
         return array
     return array.astype(np.promote_types(np.min_scalar_type(array.min()), np.min_scalar_type(array.max())))

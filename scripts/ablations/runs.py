@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ablations.false_positives import look_at_false_positives
+from ablations.false_positives import describe_false_positives
 from ablations.outcome import image_views, pack
 from ablations.settings import SETTINGS, Setting
 from machine import machine
@@ -220,7 +220,7 @@ def result(plan: Plan, evaluation_seconds: Mapping[str, float]) -> dict[str, Any
         sections[section] = {
             "seconds": evaluation_seconds[section],
             "metrics": {name: round(value, 4) for name, value in numbers.items()},
-            "false_positives": look_at_false_positives(
+            "false_positives": describe_false_positives(
                 datalist[section], read_findings(folder / FINDINGS_FILE)
             ),
             "outcome": pack(read_record(folder), image_views(datalist[section])),

@@ -14,7 +14,7 @@ class Setting:
     Attributes:
         configs: files of bundle/configs on top of train.yaml.
         overrides: values that replace those of the configs.
-        data: a name in `data.MAKERS`.
+        data: a name in `data.SUBSETS`, or "phantom".
         removed: the code no longer has it; its kept runs stay in the tables.
         trained: whether its runs were trained, not only evaluated with the weights of others.
     """

@@ -1,10 +1,9 @@
 """Bundle runs as a person starts them, with a tiny network on a tiny phantom."""
 
-import os
-import sys
 from pathlib import Path
 
 import in_process
+import warm_processes
 
 ROOT = Path(__file__).parent.parent.parent
 TINY_TRAINING = {
@@ -35,19 +34,6 @@ def words_of(run_id, *names, **overrides):
     return words
 
 
-def command(run_id, *names, processes=1, **overrides):
-    """The command line of a run in one or more processes of its own."""
-    start = [sys.executable, "-m"]
-    if processes > 1:
-        start += ["torch.distributed.run", "--standalone", "--nproc_per_node", str(processes), "-m"]
-    return [*start, "monai.bundle", *words_of(run_id, *names, **overrides)]
-
-
-def environment():
-    """That of a process of its own."""
-    return {**os.environ, **in_process.SETTINGS}
-
-
 def run(run_id, *names, check=True, **overrides):
     """Run in this process; the outcome as of `subprocess.run`."""
     done = in_process.run_module("monai.bundle", *words_of(run_id, *names, **overrides), folder=ROOT)
@@ -55,8 +41,14 @@ def run(run_id, *names, check=True, **overrides):
     return done
 
 
+def start(run_id, *names, **overrides):
+    """Start in a process of its own."""
+    return warm_processes.start(["-m", "monai.bundle", *words_of(run_id, *names, **overrides)], ROOT)
+
+
 def run_outside(run_id, *names, processes=1, check=True, **overrides):
     """Run in one or more processes of its own, and wait."""
-    done = in_process.run_outside(command(run_id, *names, processes=processes, **overrides), ROOT)
+    words = ["-m", "monai.bundle", *words_of(run_id, *names, **overrides)]
+    done = warm_processes.run(words, ROOT, processes=processes)
     assert done.returncode == 0 or not check, done.stderr[-4000:]
     return done

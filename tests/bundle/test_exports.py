@@ -1,6 +1,7 @@
 """Exported models say what the network says, and need nothing of this package."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -9,7 +10,8 @@ import onnxruntime
 import pytest
 import torch
 from bundle_readme import run_from_readme
-from bundle_runs import ROOT, environment
+from bundle_runs import ROOT
+from in_process import SETTINGS
 from monai.bundle import onnx_export
 from network_configs import build
 
@@ -104,7 +106,7 @@ def test_an_exported_model_alone_says_what_the_network_says(kind, script, folder
     done = subprocess.run(
         [sys.executable, "-c", script + ALONE, model, folder / "inputs.npz", answers],
         cwd=folder,
-        env=environment(),
+        env={**os.environ, **SETTINGS},
         capture_output=True,
         text=True,
         check=False,

@@ -1,12 +1,10 @@
 """A run that is killed and resumed ends as one that was not, to the bit."""
 
-import signal
-import subprocess
 import time
 
 import pytest
 import torch
-from bundle_runs import ROOT, command, environment, run
+from bundle_runs import run, start
 
 from clnet.phantom import PhantomSettings, make_phantom
 
@@ -26,20 +24,14 @@ def weights(output_dir):
 
 def kill_in_the_second_epoch(settings, last):
     """Start a run and end it by SIGKILL as soon as the checkpoint of its first epoch is there."""
-    process = subprocess.Popen(
-        command("training", **settings),
-        cwd=ROOT,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = start("training", **settings)
     deadline = time.monotonic() + 120
     while not last.exists():
-        assert process.poll() is None, "the run ended before it could be killed"
+        assert process.is_alive(), "the run ended before it could be killed"
         assert time.monotonic() < deadline, "no checkpoint within two minutes"
         time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.kill()
+    process.join()
 
 
 @pytest.mark.slow

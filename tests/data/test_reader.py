@@ -118,7 +118,7 @@ def test_an_inverted_monochrome1_is_the_same_image_as_its_monochrome2(tmp_path, 
     np.testing.assert_array_equal(read_image(white).pixels, stored)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 15), st.integers(0, 2**16 - 1), st.booleans())
 def test_bits_beside_the_stored_ones_are_no_part_of_a_value(bits, word, signed):
     """By hand: the lowest `bits` of a 16-bit word, the highest of them being the sign if there is one."""

@@ -162,7 +162,7 @@ def some_headers():
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(some_headers(), max_size=12, unique_by=lambda header: header.file), st.randoms())
 def test_every_file_is_used_once_or_left_out_once_whatever_the_order(headers, random_source: random.Random):
     found = choose_pairs(headers)

@@ -30,7 +30,7 @@ def check_against_the_definition(results, count_duplicates):
         assert list(table[iou].values()) == pytest.approx(expected, nan_ok=True), iou
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(sets, st.booleans())
 def test_recall_is_what_the_definition_says(results, count_duplicates):
     check_against_the_definition(results, count_duplicates)
@@ -52,7 +52,7 @@ def test_recall_is_what_the_definition_says_in_thousands_of_random_cases():
         check_against_the_definition(results, count_duplicates=bool(case % 2))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(sets, st.data())
 def test_weighing_an_image_by_two_is_having_it_twice(results, data):
     """The ground that the bootstrap stands on, down to images that are left out."""

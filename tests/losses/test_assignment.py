@@ -37,7 +37,7 @@ def best_total(cost: torch.Tensor) -> float:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=3), st.integers(3, 5), st.integers(0, 10**6))
 def test_every_block_is_assigned_at_the_lowest_total_cost(lesions_of_block, columns, seed):
     generator = torch.Generator().manual_seed(seed)

@@ -2,12 +2,12 @@
 
 import os
 import re
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import torch
+import warm_processes
 from network_configs import build
 
 from clnet.networks.deformable_attention import DeformableAttention
@@ -155,13 +155,8 @@ print(out.sum().item())
 
 def run_attention(before="", **variables):
     environment = {name: text for name, text in os.environ.items() if name != "CLNET_ATTENTION"}
-    return subprocess.run(
-        [sys.executable, "-c", ATTEND.format(before=before)],
-        env=environment | {"PYTHONPATH": os.pathsep.join(sys.path)} | variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ["-c", ATTEND.format(before=before)]
+    return warm_processes.run(words, Path.cwd(), environment | variables)
 
 
 FUSED = "deformable attention: the fused path on cpu"

@@ -56,7 +56,7 @@ def gradients(function, inputs):
     shapes=st.lists(st.tuples(st.integers(1, 7), st.integers(1, 7)), min_size=1, max_size=4),
     shared=st.booleans(),
 )
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_output_and_gradients_are_those_of_the_reference(shapes, **sizes):
     inputs = random_inputs(shapes=[size for shape in shapes for size in shape], **sizes)
     torch.testing.assert_close(fused_attention(*inputs), by_reference(*inputs))

@@ -20,7 +20,7 @@ from clnet.data.reader import read_image
 from clnet.findings.types import Findings, write_findings
 from clnet.phantom import PhantomSettings, make_phantom
 from clnet.predict.breasts import InputError
-from clnet.predict.bundle import BundleError
+from clnet.predict.shipped import BundleError
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,6 +44,11 @@ def breasts(model, phantom):
 
 def lesions_of(breasts):
     return sorted(((breast.laterality, breast.lesions) for breast in breasts), key=str)
+
+
+def test_a_model_is_shown_in_one_line_without_the_layers_of_its_network(model):
+    assert repr(model).startswith(f"BundleModel(name={model.name!r}, version=")
+    assert "Linear(" not in repr(model)
 
 
 def test_the_lines_of_the_readme(phantom, tmp_path, monkeypatch, capsys):

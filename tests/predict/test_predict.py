@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -13,6 +12,7 @@ from pathlib import Path
 import dicom_files
 import pydicom
 import pytest
+import warm_processes
 from pycocotools.coco import COCO
 from report_files import assert_same_lesions, lesions_of_cad, lesions_of_measurements
 
@@ -254,7 +254,7 @@ def test_a_breast_that_is_killed_while_written_is_as_if_never_begun(run, tmp_pat
         (["nowhere", "--output", "out"], "nowhere: no such file or folder"),
         ([FILMS, "--output", FILMS / "out"], "lies in"),
         (
-            [FILMS, "--output", "out", "--bundle", "nowhere"],
+            [FILMS, "--output", "out", "--model", "nowhere"],
             "nowhere: neither a bundle (configs/inference.yaml is missing) nor a training run",
         ),
         ([FILMS, "--output", "out", "--device", "abacus"], "device is abacus"),
@@ -268,23 +268,20 @@ def test_wrong_usage_is_told_in_one_line_with_status_2(tmp_path, monkeypatch, ca
     assert message in said and said.count("\n") == 1
 
 
-def command(*words, processes=1):
-    start = [sys.executable, "-m"]
-    if processes > 1:
-        start += ["torch.distributed.run", "--standalone", "--nproc_per_node", str(processes), "-m"]
-    return [*start, "clnet.cli", "predict", *map(str, words), "--min-score", str(MIN_SCORE)]
+def command(*words):
+    return ["-m", "clnet.cli", "predict", *words, "--min-score", MIN_SCORE]
 
 
 @pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_and_loses_nothing_and_does_nothing_twice(archive, tmp_path):
     output = tmp_path / "out"
     words = (archive, "--output", output, "--batch-size", 1, "--workers", 1)
-    process = subprocess.Popen(command(*words), stdout=subprocess.DEVNULL, start_new_session=True)
+    process = warm_processes.start(command(*words), tmp_path)
     deadline = time.monotonic() + 500
     while not list(output.glob("breasts/[!.]*")) and time.monotonic() < deadline:
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    process.join()
     done = {name: path.stat().st_mtime_ns for name, path in files_below(output).items() if "/." not in name}
     assert done and not (output / "summary.json").exists()
     assert predict(archive, "--output", output) == 0
@@ -298,13 +295,8 @@ def test_a_run_that_is_killed_goes_on_and_loses_nothing_and_does_nothing_twice(a
 
 @pytest.mark.slow
 def test_two_processes_find_what_one_finds(archive, run, tmp_path):
-    done = subprocess.run(
-        command(archive, "--output", tmp_path, "--workers", 0, processes=2),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=500,
-    )
+    words = command(archive, "--output", tmp_path, "--workers", 0)
+    done = warm_processes.run(words, tmp_path, processes=2)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("breasts analysed") == 1
     alone = {pair.pair_id: pair for pair in read_findings(run["output"] / "findings.json")}

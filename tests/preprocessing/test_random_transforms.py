@@ -88,7 +88,7 @@ def test_what_happens_to_depth_happens_to_both_views_and_rows_go_their_own_way(m
     assert rows_differ > 5
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.tuples(st.integers(1, 160), st.integers(1, 96)),
     st.tuples(st.integers(1, 160), st.integers(1, 96)),

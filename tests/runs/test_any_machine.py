@@ -2,12 +2,12 @@
 
 import importlib
 import os
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import warm_processes
 from small_training import small_evaluator, small_trainer
 
 
@@ -49,9 +49,7 @@ for module in pkgutil.walk_packages(clnet.__path__, "clnet.", onerror=lambda nam
 
 @pytest.mark.slow
 def test_everything_but_the_apps_can_be_imported():
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORT_EVERYTHING], capture_output=True, text=True, check=False
-    )
+    done = warm_processes.run(["-c", IMPORT_EVERYTHING], Path.cwd())
     assert done.returncode == 0, done.stderr
 
 

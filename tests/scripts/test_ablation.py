@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from ablation import main, options_of, wanted
@@ -13,6 +14,7 @@ from ablations.settings import SETTINGS
 from ablations.tables import TABLES
 from mlflow import MlflowClient
 from random_findings import random_datalist
+from warm_processes import InsteadOfPopen
 
 from clnet.data.datalist import write_datalist
 from clnet.runs.command_line import check_command_line, run_config
@@ -169,6 +171,7 @@ def test_a_tiny_ablation_from_nothing_and_once_more(tmp_path, monkeypatch, capsy
     for module in ("ablation", "ablations.evidence", "ablations.page"):  # each imported the name
         monkeypatch.setattr(f"{module}.TABLES", {"temperature": replace(table, rows=table.rows[1:])})
     monkeypatch.setattr("ablations.evidence.QUESTIONS", [])  # of other tables
+    monkeypatch.setattr("ablations.runs.subprocess", SimpleNamespace(Popen=InsteadOfPopen))
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.chdir(ROOT)
     said = []

@@ -9,9 +9,9 @@ import ablation
 import compare_links
 import numpy as np
 import pytest
-from ablations.data import with_view
+from ablations.data import only_view
 from ablations.evidence import evidence
-from ablations.false_positives import look_at_false_positives
+from ablations.false_positives import describe_false_positives
 from ablations.figure import draw
 from ablations.kept import read_runs
 from ablations.numbers import Numbers
@@ -51,7 +51,7 @@ def test_the_outcome_of_one_view_is_that_of_an_evaluation_on_it():
     found = random_findings(datalist["test"], seed=3)
     whole = evaluate(datalist["test"], found, QUICK)
     alone = Findings("", tuple(type(pair)(pair.pair_id, None, pair.mlo) for pair in found))
-    expected = evaluate(with_view(datalist, "mlo")["test"], alone, QUICK).metrics["detection"]
+    expected = evaluate(only_view(datalist, "mlo")["test"], alone, QUICK).metrics["detection"]
     outcome = unpack(pack(whole.record, image_views(datalist["test"])))
     record = outcome.of_view("mlo")
     once = np.ones((1, record.patients))
@@ -177,7 +177,7 @@ def test_false_positives_are_told_by_whether_they_show_a_mimic_or_a_mass_once_mo
     sure = found((mass, 0.9), (mass, 0.8))
     findings = [found((mass, 0.9), (mimic, 0.7)), found((mass, 0.9), (nothing, 0.6)), *[sure] * 2]
     findings += [found((mass, 0.5))] * 3 + [found((mimic, 0.3), (mass, 0.2))]
-    look = look_at_false_positives(
+    look = describe_false_positives(
         pairs, Findings("", tuple(PairFindings(f"{n}", cc) for n, cc in enumerate(findings)))
     )
     # By the rule of the tables the mimic at 0.7 and the empty place at 0.6 pass, the mimic at 0.3 does not.

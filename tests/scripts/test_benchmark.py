@@ -11,7 +11,8 @@ from clnet.runs.provenance import versions
 
 
 @pytest.mark.slow
-def test_a_part_is_measured_and_joins_those_of_this_machine_alone(tmp_path, capsys):
+def test_a_part_is_measured_and_joins_those_of_this_machine_alone(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(benchmark, "PHANTOM_PAIRS", 20)
     file = tmp_path / "performance.json"
     benchmark.main(["--only", "phantom", "--docs", str(tmp_path)])
     assert "pairs_per_second" in capsys.readouterr().out

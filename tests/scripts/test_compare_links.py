@@ -10,7 +10,7 @@ import in_process
 import numpy as np
 import pytest
 from ablations.geometry import links_table
-from compare_links import Rule, best_rule, compare, link_by_geometry, values
+from compare_links import Rule, best_rule, compare, link_by_geometry, link_metrics
 from random_findings import random_datalist, random_findings
 
 from clnet.converters.breast_extent import BreastExtent
@@ -30,7 +30,7 @@ def found(*depths_and_scores):
 
 def test_detections_of_one_depth_are_linked_and_those_without_a_partner_go_to_the_dustbin():
     pair = PairFindings("1", found((20, 0.9), (70, 0.8)), found((71, 0.7), (45, 0.6)))
-    linked = link_by_geometry(pair, EXTENTS, Rule(depth_mm=2.0, least_score=0.5))
+    linked = link_by_geometry(pair, EXTENTS, Rule(depth_mm=2.0, min_score=0.5))
     assert set(linked.links) == {Link(1, 0, 1.0), Link(0, None, 1.0), Link(None, 1, 1.0)}
     assert linked.cc == pair.cc
 
@@ -44,7 +44,7 @@ def test_a_sharper_rule_tells_depths_apart_that_a_wide_one_does_not():
 
 def test_neither_unsure_nor_repeated_detections_are_linked():
     pair = PairFindings("1", found((20, 0.9), (20.5, 0.8), (50, 0.2)), found((20, 0.9)))
-    links = link_by_geometry(pair, EXTENTS, Rule(2.0, least_score=0.5)).links
+    links = link_by_geometry(pair, EXTENTS, Rule(2.0, min_score=0.5)).links
     assert links == (Link(0, 0, 1.0),)
 
 
@@ -65,10 +65,10 @@ def test_the_rule_is_the_one_that_does_best_where_it_is_chosen():
     findings = random_findings(pairs, seed=2)
     extents = dict.fromkeys((pair.pair_id for pair in pairs), EXTENTS)
     rule = best_rule(pairs, findings, extents, (2.0, 20.0))
-    others = (Rule(mm, score) for mm in (2.0, 20.0) for score in compare_links.LEAST_SCORES)
+    others = (Rule(mm, score) for mm in (2.0, 20.0) for score in compare_links.MIN_SCORES)
 
     def f1(one):
-        return values(pairs, compare_links.link_all(findings, extents, one), 0)["f1"][0]
+        return link_metrics(pairs, compare_links.link_all(findings, extents, one), 0)["f1"][0]
 
     assert f1(rule) == max(map(f1, others))
 

@@ -31,7 +31,8 @@ from holoscan_cli.packager.parameters import PlatformBuildResults, PlatformParam
 import clnet
 from clnet.errors import ClnetError
 from clnet.files import write_text
-from clnet.predict.bundle import NOT_COPIED, bundle_folder, load
+from clnet.predict.bundle import load
+from clnet.predict.shipped import NOT_COPIED, bundle_folder
 
 HERE = Path(__file__).parent
 CONFIG, ARTIFACTS = "app.yaml", "artifacts.json"

@@ -10,9 +10,10 @@ from clnet.distributed import process_device
 from clnet.files import whole_file
 from clnet.findings.types import PairFindings
 from clnet.predict.breasts import source_key
-from clnet.predict.bundle import METADATA, BundleError, bundle_folder, load
+from clnet.predict.bundle import METADATA, load
 from clnet.predict.loading import LoadedBreast
 from clnet.predict.model import BundleModel
+from clnet.predict.shipped import BundleError, bundle_folder
 
 WEIGHTS = Path("models/model.pt")
 CACHED_PAIRS = 64

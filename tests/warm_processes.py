@@ -1,0 +1,120 @@
+"""Python processes that need not import MONAI first: they are forked by a server that has imported it.
+
+For tests in which the process matters (it is killed, it is one of several, its exit status is read) and the
+import of MONAI does not. Each process has its own folder, environment, command line, output and random
+numbers, and imports clnet by itself.
+"""
+
+import atexit
+import multiprocessing
+import os
+import random
+import runpy
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from multiprocessing import forkserver
+from pathlib import Path
+
+from in_process import SETTINGS
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["monai.bundle", "mlflow", "highdicom"])
+atexit.register(forkserver._forkserver._stop)  # and waits, so that `time` counts what its processes took
+
+
+def start(words, folder, environment=None, output=os.devnull, errors=os.devnull):
+    """Start `python words…`, as a `multiprocessing.Process` and the first of a process group.
+
+    Args:
+        words: `-m module …` or `-c code …`.
+        folder: in which it runs.
+        environment: its variables; by default those of this process and `in_process.SETTINGS`.
+        output: file that its output is appended to.
+        errors: the same for standard error.
+    """
+    files = str(output), str(errors)
+    arguments = [str(word) for word in words], str(folder), dict(environment or usual()), *files
+    process = CONTEXT.Process(target=_become, args=arguments)
+    process.start()
+    return process
+
+
+def run(words, folder, environment=None, processes=1, timeout=600):
+    """Run `python words…` once, or several times with what torchrun tells each; as of `subprocess.run`."""
+    with tempfile.TemporaryDirectory() as logs:
+        outputs, errors = ([Path(logs, f"{rank}.{kind}") for rank in range(processes)] for kind in "oe")
+        started = [
+            start(words, folder, {**(environment or usual()), **variables}, *files)
+            for variables, *files in zip(_of_ranks(processes), outputs, errors, strict=True)
+        ]
+        deadline = time.monotonic() + timeout
+        while any(process.is_alive() for process in started):
+            # The others would wait for ever for one that has failed.
+            if any(process.exitcode for process in started) or time.monotonic() > deadline:
+                for process in started:
+                    process.kill()
+            time.sleep(0.02)
+        said, complaints = ("".join(map(Path.read_text, files)) for files in (outputs, errors))
+    if time.monotonic() > deadline:
+        raise subprocess.TimeoutExpired(words, timeout, said, complaints)
+    status = max((process.exitcode for process in started), key=abs)
+    return subprocess.CompletedProcess(words, status, said, complaints)
+
+
+class InsteadOfPopen:
+    """`subprocess.Popen` of a script that runs `python … -m …` and appends its output to a file."""
+
+    def __init__(self, command, *, cwd, env, stdout, **_):
+        self.process = start(command[command.index("-m") :], cwd, env, stdout.name, stdout.name)
+
+    def wait(self):
+        """Wait for its end; returns the exit status."""
+        self.process.join()
+        return self.process.exitcode
+
+    def terminate(self):
+        """Send SIGTERM."""
+        self.process.terminate()
+
+
+def usual():
+    """The variables of a process that a test starts."""
+    return {**os.environ, **SETTINGS}
+
+
+def _of_ranks(processes):
+    """The variables by which torchrun tells each process who it is; none for one that is alone."""
+    if processes == 1:
+        return [{}]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    world = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(processes)}
+    return [{**world, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(processes)]
+
+
+def _become(words, folder, environment, *files):
+    """In the new process: do what `python words…` does."""
+    os.setsid()
+    for descriptor, file in enumerate(files, start=1):
+        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND), descriptor)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    random.seed()
+    sys.modules["numpy"].random.seed()
+    how, what, *rest = words
+    sys.argv = [how, *rest]
+    try:
+        if how == "-m":
+            runpy.run_module(what, run_name="__main__", alter_sys=True)
+        else:
+            exec(what, {"__name__": "__main__"})  # noqa: S102
+    except Exception:
+        sys.excepthook(*sys.exc_info())
+        sys.exit(1)
+    finally:
+        atexit._run_exitfuncs()
