@@ -224,10 +224,10 @@ def header_of_tags(dataset: Dataset, file: Path) -> ImageHeader:
 def _with_film_name(header: ImageHeader, film: FilmName) -> ImageHeader:
     """The header of a film of CBIS-DDSM: its name gives patient and study, and whatever tags do not say."""
     warnings = [
-        f"PatientID says {named}, but {keyword} says {tagged}, which is used"
-        for keyword, tagged, named in (
-            ("the view", header.view, film.view),
-            ("the laterality", header.laterality, film.laterality),
+        f"the {name} is {tagged} in its tag, {named} in PatientID: the tag is used"
+        for name, tagged, named in (
+            ("view", header.view, film.view),
+            ("laterality", header.laterality, film.laterality),
         )
         if tagged and tagged != named
     ]

@@ -110,8 +110,8 @@ def test_the_name_of_a_film_gives_view_and_laterality_where_tags_do_not(tmp_path
     assert (header.view, header.laterality, header.patient_id) == ("MLO", "R", "P_00005")
     header = read_header(save(tmp_path / "b", film(name, PatientOrientation="CC", Laterality="L")))
     assert (header.view, header.laterality) == ("CC", "L")
-    assert "PatientID says MLO, but the view says CC, which is used" in header.warnings
-    assert "PatientID says R, but the laterality says L, which is used" in header.warnings
+    assert "the view is CC in its tag, MLO in PatientID: the tag is used" in header.warnings
+    assert "the laterality is L in its tag, R in PatientID: the tag is used" in header.warnings
 
 
 def test_crops_and_masks_of_cbis_ddsm_are_not_taken_for_films(tmp_path):
