@@ -95,8 +95,8 @@ def test_inspect_says_by_its_status_that_a_file_was_refused(tmp_path, capsys):
 def test_pairs_lists_breasts_and_what_is_left_out(capsys):
     assert main(["pairs", str(REAL_FILM), "--json", "--secondary-capture"]) == 0
     found = json.loads(capsys.readouterr().out)
-    # CBIS-DDSM gives each view a study of its own, so that headers alone pair nothing.
-    assert len(found["pairs"]) == 4
+    names = [[Path(pair[view]).name for view in ("cc", "mlo")] for pair in found["pairs"]]
+    assert names == [["left_cc.dcm", "left_mlo.dcm"], ["right_cc.dcm", "right_mlo.dcm"]]
     assert {Path(item["file"]).name for item in found["left_out"]} == {
         "README.md",
         "datalist.json",

@@ -52,7 +52,7 @@ def convert(
     write_report(report, workspace.output / REPORT)
     if not breasts:
         reasons = ", ".join(report.skipped_by_reason) or "the folder is empty"
-        first = f"; such as {report.skipped[0].item}: {report.skipped[0].detail}" if report.skipped else ""
+        first = "".join(f"; such as {item.item}: {item.detail}" for item in report.skipped[:1] if item.detail)
         raise ConversionError(
             f"{workspace.source}: no usable image ({reasons}{first}); {workspace.output / REPORT} lists them "
             f"all. Check that this is the folder of {dataset.name}."

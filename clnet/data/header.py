@@ -7,7 +7,7 @@ and NIfTI are told apart by their content: archives name DICOM files `.dcm`, `.d
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, get_args
 
@@ -16,6 +16,7 @@ import pydicom
 from PIL import Image
 from pydicom.dataset import Dataset
 
+from clnet.data.film_names import CROP_OR_MASK, FilmName, parse_film_name
 from clnet.data.image_errors import DamagedImageError, NotAnImageError, refusing_damage
 from clnet.data.jpeg import SIGNATURE, JpegFrame, read_frame
 from clnet.data.pixels import describe_voi
@@ -62,7 +63,8 @@ class ImageHeader:
         modality: "MG" for a mammogram.
         voi: the VOI transform that the file offers, in words; "none" without.
         warnings: what a user should know about this file.
-        sop_instance_uid, series_uid, study_uid, patient_id: the file's identifiers, "" without.
+        sop_instance_uid, series_uid, study_uid, patient_id: the file's identifiers, "" without; study and
+            patient of a film of CBIS-DDSM are those of `clnet.data.film_names`.
         series_description: free text in capitals; it tells a mask from a crop in CBIS-DDSM.
         sop_class_uid: what kind of object it is.
         frames, samples: the number of frames, and of values (colours) per pixel.
@@ -191,7 +193,7 @@ def header_of_tags(dataset: Dataset, file: Path) -> ImageHeader:
         warnings.append(f"{BURNED_IN}: the pixels may show text, even the patient's name")
     if text_of(dataset, "BreastImplantPresent") == "YES":
         warnings.append("BreastImplantPresent is YES: an implant may show")
-    return ImageHeader(
+    header = ImageHeader(
         file=file,
         view=view,
         laterality=laterality_of(dataset, file),
@@ -214,6 +216,30 @@ def header_of_tags(dataset: Dataset, file: Path) -> ImageHeader:
         for_processing=for_processing,
         modifiers=modifiers_of(dataset),
         synthetic=is_synthetic(dataset),
+    )
+    film = parse_film_name(header.patient_id)
+    return _with_film_name(header, film) if film else header
+
+
+def _with_film_name(header: ImageHeader, film: FilmName) -> ImageHeader:
+    """The header of a film of CBIS-DDSM: its name gives patient and study, and whatever tags do not say."""
+    warnings = [
+        f"the {name} is {tagged} in its tag, {named} in PatientID: the tag is used"
+        for name, tagged, named in (
+            ("view", header.view, film.view),
+            ("laterality", header.laterality, film.laterality),
+        )
+        if tagged and tagged != named
+    ]
+    is_part = film.is_numbered and "FULL MAMMOGRAM" not in header.series_description
+    return replace(
+        header,
+        view=header.view or film.view,
+        laterality=header.laterality or film.laterality,
+        patient_id=film.patient,
+        study_uid=film.study,
+        modifiers=(*header.modifiers, CROP_OR_MASK) if is_part else header.modifiers,
+        warnings=(*header.warnings, *warnings),
     )
 
 

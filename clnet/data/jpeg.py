@@ -71,10 +71,17 @@ def find_frame(stream: BinaryIO) -> JpegFrame | None:
             rows, columns = (int.from_bytes(content[at : at + 2], "big") for at in (1, 3))
             return JpegFrame(rows, columns, content[0], content[5], marker, orientation)
         if marker == APPLICATION_1 and content.startswith(b"Exif\0\0"):
-            exif = Image.Exif()
-            exif.load(content)
-            orientation = int(exif.get(Base.Orientation, 1))
+            orientation = _exif_orientation(content)
     return None
+
+
+def _exif_orientation(content: bytes) -> int:
+    exif = Image.Exif()
+    try:
+        exif.load(content)
+        return int(exif.get(Base.Orientation, 1))
+    except Exception:  # whatever Pillow says about damaged EXIF: the image itself may be whole
+        return 1
 
 
 def decode_jpeg(stream: BinaryIO, frame: JpegFrame, file: Path) -> NDArray[Any]:

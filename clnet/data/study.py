@@ -1,6 +1,7 @@
 """Choose the CC and MLO view of each breast in a folder of DICOM files, and say what was left out and why.
 
-Only tags are read. The two views of a pair come from one study and one breast. A view is standard if nothing
+Only tags are read. The two views of a pair come from one study and one breast; films of one CBIS-DDSM patient
+count as one study (`clnet.data.film_names`). A view is standard if nothing
 makes it special (`why_not_standard`); among several of the same view the better one is taken (`_rank`).
 """
 
@@ -41,7 +42,7 @@ class ChosenPair:
     """The views chosen for one breast of one study; at least one is there.
 
     Attributes:
-        study_uid: StudyInstanceUID of both views.
+        study_uid: `ImageHeader.study_uid` of both views.
         laterality: the breast, "L" or "R".
         cc, mlo: the chosen image of each view, or None.
         warnings: why a view is missing, and what is unusual about the chosen ones.

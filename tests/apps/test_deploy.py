@@ -101,7 +101,7 @@ def test_films_give_the_findings_and_reports_of_predict(deploy, tmp_path):
     done = deploy("--config", "films.yaml", "films", "app", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     predict(films, tmp_path / "predict", PredictSettings(device="cpu", secondary_capture=True))
-    assert_same_results(tmp_path / "app", tmp_path / "predict", reports=2 * 4)  # each film is a study
+    assert_same_results(tmp_path / "app", tmp_path / "predict", reports=2 * 2)  # two breasts
 
 
 def test_the_package_runs_by_itself_and_names_a_bad_file_as_predict_does(page, tmp_path):

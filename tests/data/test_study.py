@@ -9,8 +9,16 @@ import pytest
 from dicom_files import STUDY, code, mammogram, save
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydicom.uid import generate_uid
 
-from clnet.data.header import FOR_PROCESSING, SECONDARY_CAPTURE, TOMOSYNTHESIS, ImageHeader
+from clnet.data.film_names import parse_film_name
+from clnet.data.header import (
+    FOR_PROCESSING,
+    SECONDARY_CAPTURE,
+    TOMOSYNTHESIS,
+    ImageHeader,
+    read_header,
+)
 from clnet.data.image_errors import NotAnImageError
 from clnet.data.study import choose_pairs, find_pairs, scan
 
@@ -26,6 +34,7 @@ PLAIN = ImageHeader(
     sop_instance_uid="1.5",
     study_uid=STUDY,
 )
+FILMS = Path(__file__).parent / "cbis-ddsm"
 CC = PLAIN
 MLO = replace(PLAIN, file=Path("mlo.dcm"), view="MLO", sop_instance_uid="1.6")
 
@@ -66,6 +75,72 @@ def test_a_pair_is_of_one_study():
     assert (second.cc is None, second.study_uid) == (True, "9.9")
 
 
+def film(name, **changes):
+    """A film of CBIS-DDSM, with tags as there: view and laterality in unusual ones, a study of its own."""
+    side, view = name.split("_")[3:5]
+    tags = {"PatientID": name, "StudyInstanceUID": generate_uid(), "SOPClassUID": SECONDARY_CAPTURE}
+    tags |= {"ViewPosition": None, "PatientOrientation": view, "ImageLaterality": None, "Laterality": side[0]}
+    return mammogram(**(tags | {"SeriesDescription": "full mammogram images"} | changes))
+
+
+def test_the_real_films_of_a_patient_are_two_breasts_with_both_views():
+    found = find_pairs(sorted(FILMS.glob("*.dcm")), secondary_capture=True)
+    assert [(pair.laterality, pair.cc.file.name, pair.mlo.file.name) for pair in found.pairs] == [
+        ("L", "left_cc.dcm", "left_mlo.dcm"),
+        ("R", "right_cc.dcm", "right_mlo.dcm"),
+    ]
+    assert all(pair.warnings == () for pair in found.pairs)
+    assert found.left_out == ()
+
+
+def test_films_are_paired_by_the_patient_in_their_name(tmp_path):
+    for name in ("Mass-Test_P_00820_LEFT_CC", "Mass-Test_P_00820_LEFT_MLO", "Mass-Test_P_00821_LEFT_MLO"):
+        save(tmp_path / name, film(name))
+    first, second = find_pairs(tmp_path, secondary_capture=True).pairs
+    assert (first.cc.file.name, first.mlo.file.name) == (
+        "Mass-Test_P_00820_LEFT_CC",
+        "Mass-Test_P_00820_LEFT_MLO",
+    )
+    assert (second.cc, second.mlo.file.name) == (None, "Mass-Test_P_00821_LEFT_MLO")
+
+
+def test_the_name_of_a_film_gives_view_and_laterality_where_tags_do_not(tmp_path):
+    name = "Calc-Training_P_00005_RIGHT_MLO"
+    header = read_header(save(tmp_path / "a", film(name, PatientOrientation="", Laterality="")))
+    assert (header.view, header.laterality, header.patient_id) == ("MLO", "R", "P_00005")
+    header = read_header(save(tmp_path / "b", film(name, PatientOrientation="CC", Laterality="L")))
+    assert (header.view, header.laterality) == ("CC", "L")
+    assert "the view is CC in its tag, MLO in PatientID: the tag is used" in header.warnings
+    assert "the laterality is L in its tag, R in PatientID: the tag is used" in header.warnings
+
+
+def test_crops_and_masks_of_cbis_ddsm_are_not_taken_for_films(tmp_path):
+    for name, words in (
+        ("Mass-Test_P_00820_LEFT_CC", "full mammogram images"),
+        ("Mass-Test_P_00820_LEFT_CC_1", "ROI mask images"),
+        ("Mass-Test_P_00820_LEFT_CC_2", ""),
+        ("Mass-Test_P_00820_LEFT_MLO_1", "full mammogram images"),
+    ):
+        save(tmp_path / name, film(name, SeriesDescription=words))
+    found = find_pairs(tmp_path, secondary_capture=True)
+    (pair,) = found.pairs
+    assert (pair.cc.file.name, pair.mlo.file.name) == (
+        "Mass-Test_P_00820_LEFT_CC",
+        "Mass-Test_P_00820_LEFT_MLO_1",
+    )
+    assert reasons(found) == dict.fromkeys(
+        ("Mass-Test_P_00820_LEFT_CC_1", "Mass-Test_P_00820_LEFT_CC_2"),
+        "special view: crop or mask of an abnormality",
+    )
+
+
+@pytest.mark.parametrize(
+    "patient", ["P_00820", "Mass-Test_P_00820_LEFT_ML", "My Mass-Test_P_00820_LEFT_CC", ""]
+)
+def test_any_other_patient_id_keeps_its_study(patient):
+    assert parse_film_name(patient) is None
+
+
 def test_ml_and_lm_are_not_mlo():
     for view in ("ML", "LM"):
         lateral = replace(MLO, view=view)
@@ -104,7 +179,7 @@ def test_what_is_no_standard_view_is_left_out_with_the_reason(change, reason):
 def test_secondary_capture_is_accepted_by_setting_only():
     captured = replace(CC, sop_class_uid=SECONDARY_CAPTURE)
     assert choose_pairs([captured]).pairs == ()
-    assert "secondary capture" in reasons(choose_pairs([captured]))["cc.dcm"]
+    assert "--secondary-capture accepts these" in reasons(choose_pairs([captured]))["cc.dcm"]
     assert choose_pairs([captured], secondary_capture=True).pairs[0].cc == captured
 
 

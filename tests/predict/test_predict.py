@@ -210,6 +210,22 @@ def test_films_of_a_datalist_keep_their_pair_ids_and_the_two_studies_are_said(tm
     assert len(list(tmp_path.rglob("*.dcm"))) == 4
 
 
+def test_films_without_a_datalist_are_paired_by_their_names(tmp_path, capsys):
+    (tmp_path / "in").mkdir()
+    for film in FILMS.glob("*.dcm"):
+        (tmp_path / "in" / film.name).write_bytes(film.read_bytes())
+    assert predict(tmp_path / "in", "--output", tmp_path / "out", "--secondary-capture") == 0
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert [(breast["laterality"], breast["views"]) for breast in summary["analysed"]] == [
+        ("L", ["cc", "mlo"]),
+        ("R", ["cc", "mlo"]),
+    ]
+    assert (summary["refused"], summary["left_out"]) == ([], [])
+    capsys.readouterr()
+    assert predict(tmp_path / "in", "--output", tmp_path / "none") == 0
+    assert capsys.readouterr().out.count("(--secondary-capture accepts these)") == 4
+
+
 def test_a_pixel_size_in_the_datalist_counts_and_a_changed_one_is_analysed_anew(tmp_path, capsys):
     film, found = read_datalist(FILMS)["test"][0], []
     for mlo_size, now in (((1, 1), 1), ((1, 1), 0), ((2, 2), 1)):

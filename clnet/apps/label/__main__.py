@@ -9,14 +9,16 @@ from pathlib import Path
 from clnet.files import write_text
 
 # MONAI Label reads its settings when it is imported, so it must not be imported up here.
-PATTERNS = ["*.dcm", "*.DCM", "*.dicom", "*.png", "*.PNG"]
+PATTERNS = [f"*.{ending}" for ending in ("dcm", "DCM", "dicom", "png", "PNG", "jpg", "JPG", "jpeg")]
 APP_MODULE = "from clnet.apps.label.app import ClnetLabelApp  # noqa: F401\n"
 
 
 def main() -> None:
     """Configure MONAI Label for mammograms and start it; unknown options are passed on to it."""
     parser = argparse.ArgumentParser("clnet.apps.label", description=__doc__)
-    parser.add_argument("studies", help="a folder of DICOM or PNG files, or the address of a DICOMweb server")
+    parser.add_argument(
+        "studies", help="a folder of DICOM, PNG or JPEG files, or the address of a DICOMweb server"
+    )
     parser.add_argument("--app", type=Path, default=Path("output/label/app"), help="models, runs and logs")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)

@@ -31,7 +31,7 @@ Headers = tuple[list[ImageHeader], list[LeftOut]]
 
 
 class StudyFolder(LocalDatastore):
-    """A folder of DICOM and PNG files.
+    """A folder of DICOM, PNG and JPEG files.
 
     Args:
         folder: of the images.

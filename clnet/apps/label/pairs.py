@@ -1,7 +1,7 @@
 """Which images of a datastore are the two views of a breast.
 
-DICOM files are paired by their tags, as in `clnet predict`. PNG files are paired by a datalist.json in the
-folder, or by names such as ``case7_L_CC.png`` and ``case7_L_MLO.png``.
+DICOM files are paired by their tags, as in `clnet predict`. PNG and JPEG files are paired by a datalist.json
+in the folder, or by names such as ``case7_L_CC.png`` and ``case7_L_MLO.png``.
 """
 
 import re

@@ -23,8 +23,8 @@ def read_tags(files: Iterable[Path]) -> dict[tuple[str, str], Tags]:
     tags = {}
     for file in files:
         if file.name.lower() == TAG_TABLE:
-            for row in read_table(file, ["image_path"]):
-                path = PurePosixPath(row["image_path"])
+            for row in read_table(file, ()):
+                path = PurePosixPath(row.get("image_path", ""))
                 tags[path.parent.name, path.stem] = row
     return tags
 
