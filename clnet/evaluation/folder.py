@@ -140,7 +140,7 @@ def read_metrics(folder: str | Path) -> dict[str, Any]:
         or not ({"detection", "settings"} <= set(metrics))
     ):
         raise FolderError(f"{path}: not an evaluation of schema {SCHEMA_VERSION}; evaluate again")
-    # Evaluations of before protocols had names were counted by the rules of the default.
+    # Evaluations written before protocols had names were counted by the rules of the default.
     metrics["settings"] = {**asdict(Rules()), "protocol": "default", **metrics["settings"]}
     return metrics
 

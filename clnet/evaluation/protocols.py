@@ -77,7 +77,7 @@ positives per image over all images, negative ones included."""
 
 @dataclass(frozen=True)
 class EvaluationSettings(Rules):
-    """Settings of an evaluation: rules, and what else it needs.
+    """Settings of an evaluation: rules, and what else it needs. `settings_of` takes the rules of a protocol.
 
     Attributes:
         protocol: the protocol that the rules are of, except for those that differ.

@@ -198,7 +198,7 @@ def test_runs_are_compared_by_their_protocol(files, capsys):
     assert "one was evaluated with matching one_to_one, three with by_score" in capsys.readouterr().err
 
 
-def test_an_evaluation_of_before_protocols_is_one_of_the_default(files, capsys):
+def test_an_evaluation_written_before_protocols_is_one_of_the_default(files, capsys):
     metrics = run(files, "old")
     run(files, "new")
     for name in ("protocol", "matching", "interpolate"):
