@@ -18,7 +18,7 @@ from clnet.predict.model import BundleModel
 from clnet.predict.model_name import weights_digest
 from clnet.predict.shipped import BundleError, bundle_folder
 
-CONFIG = "configs/inference.yaml"
+CONFIG, PHANTOM_CONFIG = "configs/inference.yaml", "configs/phantom.yaml"
 METADATA = "configs/metadata.json"
 RUN, RUN_WEIGHTS = "run.json", "model.pt"
 RUN_NOTICE = "Research model, not for patients"
@@ -40,7 +40,7 @@ def load(source: str | Path | None = None, device: torch.device | str | None = N
         version = folder.absolute().name
     else:
         metadata = _metadata(folder)
-        parser = bundle_config(folder, phantom)
+        parser = _phantom_config(folder) if phantom else bundle_config(folder)
         notice = PHANTOM_NOTICE if phantom else metadata.get("intended_use", "").partition(".")[0][:64]
         version = metadata["version"]
     parser["device"] = f"$torch.device('{device}')"
@@ -73,14 +73,22 @@ def config_files(folder: Path, *workflows: str) -> list[str]:
     return [str(folder / "configs" / f"{name}.yaml") for name in names]
 
 
-def bundle_config(folder: Path, phantom: bool = False) -> ConfigParser:
-    """The config of a bundle's inference, with its own model or with that of the phantom."""
-    files = config_files(folder)[:1] if phantom else config_files(folder)
+def bundle_config(folder: Path) -> ConfigParser:
+    """The config of a bundle's inference."""
+    files = config_files(folder)
     missing = [file for file in files if not Path(file).is_file()]
     if missing:
         raise BundleError(f"{missing[0]}: no such file; trained_by in {folder / CONFIG} must name a config")
-    parser = _inference_after(
-        ConfigParser.load_config_files(files), ConfigParser.load_config_file(folder / CONFIG)
+    inference = ConfigParser.load_config_file(folder / CONFIG)
+    parser = _inference_after(ConfigParser.load_config_files(files), inference)
+    parser["bundle_root"] = str(folder)
+    return parser
+
+
+def _phantom_config(folder: Path) -> ConfigParser:
+    """The config of a bundle's inference, with the model of the phantom."""
+    parser = ConfigParser(
+        ConfigParser.load_config_files([str(folder / CONFIG), str(folder / PHANTOM_CONFIG)])
     )
     parser["bundle_root"] = str(folder)
     return parser

@@ -81,10 +81,17 @@ def folder(network, tmp_path_factory):
     return folder
 
 
+# The small network: what is tested is the export, and that of the film model takes longer.
+PHANTOM = [
+    *("--config_file", "['bundle/configs/inference.yaml','bundle/configs/phantom.yaml']"),
+    *("--input_shape", "[1, 2, 160, 96]"),
+]
+
+
 @pytest.fixture(scope="module")
 def torchscript(folder):
     done = run_from_readme(
-        "ckpt_export", "--ckpt_file", folder / "model.pt", "--filepath", folder / "model.ts"
+        "ckpt_export", "--ckpt_file", folder / "model.pt", "--filepath", folder / "model.ts", *PHANTOM
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return folder / "model.ts"
@@ -93,7 +100,7 @@ def torchscript(folder):
 @pytest.fixture(scope="module")
 def onnx(folder):
     done = run_from_readme(
-        "onnx_export", "--ckpt_file", folder / "model.pt", "--filepath", folder / "model.onnx"
+        "onnx_export", "--ckpt_file", folder / "model.pt", "--filepath", folder / "model.onnx", *PHANTOM
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return folder / "model.onnx"
@@ -191,6 +198,7 @@ def test_a_variant_without_links_becomes_onnx_with_one_output(tmp_path, monkeypa
     )
     onnx_export(
         args_file="bundle/configs/to_onnx.yaml",
+        config_file=["bundle/configs/inference.yaml", "bundle/configs/phantom.yaml"],
         ckpt_file=str(tmp_path / "model.pt"),
         filepath=str(tmp_path / "model.onnx"),
         input_shape=[1, 2, 64, 48],

@@ -177,11 +177,15 @@ def workflow(data, tmp_path, monkeypatch):
 
 @pytest.fixture
 def tiny_weights(tmp_path):
-    """Weights of the tiny network."""
-    parser = ConfigParser(ConfigParser.load_config_file(CONFIGS / "inference.yaml"))
-    parser.update(TINY_VALUES)
-    torch.save(parser.get_parsed_content("network_def").state_dict(), tmp_path / "tiny.pt")
-    return tmp_path / "tiny.pt"
+    """Makes weights of the tiny network of some configs."""
+
+    def make(*files):
+        parser = ConfigParser(ConfigParser.load_config_files([str(CONFIGS / name) for name in files]))
+        parser.update(TINY_VALUES)
+        torch.save(parser.get_parsed_content("network_def").state_dict(), tmp_path / "tiny.pt")
+        return tmp_path / "tiny.pt"
+
+    return make
 
 
 @pytest.mark.parametrize(
@@ -192,14 +196,16 @@ def tiny_weights(tmp_path):
         ("train", ["train.yaml", "evaluate.yaml"]),
         ("train", ["train.yaml", "federated.yaml"]),
         ("infer", ["inference.yaml"]),
-        ("infer", ["train.yaml", "inference.yaml"]),
+        ("infer", ["inference.yaml", "phantom.yaml"]),
     ],
     ids=lambda value: "+".join(value) if isinstance(value, list) else value,
 )
 def test_check_properties_finds_nothing_missing_and_nothing_under_a_wrong_id(
     workflow, tiny_weights, kind, files
 ):
-    given = {"weights": str(tiny_weights)} if files[-1] not in ("train.yaml", "federated.yaml") else {}
+    given = (
+        {"weights": str(tiny_weights(*files))} if files[-1] not in ("train.yaml", "federated.yaml") else {}
+    )
     assert workflow(kind, *files, **given).check_properties() == []
 
 
@@ -209,14 +215,19 @@ def test_the_network_is_on_its_device_under_network_and_defined_under_network_de
     assert train.network_def is train.trainer.network
 
 
-def test_inference_repeats_what_training_says_of_network_and_data():
-    train, inference = (
-        ConfigParser.load_config_file(CONFIGS / name) for name in ("train.yaml", "inference.yaml")
-    )
+def configs_of(*names):
+    return ConfigParser.load_config_files([str(CONFIGS / f"{name}.yaml") for name in names])
+
+
+@pytest.mark.parametrize(
+    ("trained", "inferred"), [(["train", "film"], ["inference"]), (["train"], ["inference", "phantom"])]
+)
+def test_inference_repeats_what_training_says_of_network_and_data(trained, inferred):
+    train, inference = configs_of(*trained), configs_of(*inferred)
     shared = set(train) & set(inference)
-    differ = {key for key in shared if train[key] != inference[key]}
+    differ = {key for key in shared if train[key] != inference[key]} - {"amp"}
     assert differ == {"imports", "initialize", "network", "preprocessing", "run", "run_dir", "run_name"}
-    assert {"network_def", "width", "levels", "size", "variant", "max_detections"} <= shared
+    assert {"network_def", "width", "levels", "size", "variant", "max_detections", "min_score"} <= shared
     steps = inference["preprocessing"]["transforms"]
     assert steps == [*train["preprocessing"]["transforms"], train["finish"]]
     assert inference["postprocessing"] == train["validate"]["postprocessing"]
@@ -227,10 +238,7 @@ def test_inference_repeats_what_training_says_of_network_and_data():
     ["vild", "linker_only", "deformable_detr", "pair_verification", "paired_query", "paper"],
 )
 def test_a_variant_is_the_same_network_on_top_of_inference(variant):
-    train, inference = (
-        ConfigParser.load_config_files([str(CONFIGS / first), str(CONFIGS / f"{variant}.yaml")])
-        for first in ("train.yaml", "inference.yaml")
-    )
+    train, inference = configs_of("train", variant), configs_of("inference", "phantom", variant)
     for key in ("network_def", "variant", "size", "max_detections", "width", "levels", "dropout"):
         assert train[key] == inference[key], key
 
@@ -238,8 +246,10 @@ def test_a_variant_is_the_same_network_on_top_of_inference(variant):
 @pytest.mark.parametrize("amp", [False, True])
 def test_every_engine_has_the_setting_amp(workflow, tiny_weights, amp):
     train = workflow("train", "train.yaml", amp=amp)
-    evaluate = workflow("train", "train.yaml", "evaluate.yaml", amp=amp, weights=str(tiny_weights))
-    infer = workflow("infer", "inference.yaml", amp=amp, weights=str(tiny_weights))
+    files = "train.yaml", "evaluate.yaml"
+    evaluate = workflow("train", *files, amp=amp, weights=str(tiny_weights(*files)))
+    files = "inference.yaml", "phantom.yaml"
+    infer = workflow("infer", *files, amp=amp, weights=str(tiny_weights(*files)))
     for engine in (train.trainer, train.evaluator, evaluate.evaluator, infer.evaluator):
         assert engine.inferer.amp is amp
 
@@ -306,7 +316,11 @@ def client(data, tmp_path, tiny_weights, monkeypatch):
     bundle = tmp_path / "app" / "bundle"
     shutil.copytree(CONFIGS, bundle / "configs")
     (bundle / "models").mkdir()
-    shutil.copy(tiny_weights, bundle / "models" / "model.pt")
+    for name in (
+        "model",
+        "phantom",
+    ):  # the first is overwritten by training, the second is what it starts from
+        shutil.copy(tiny_weights("train.yaml"), bundle / "models" / f"{name}.pt")
     settings = {**TINY_VALUES, "dataset_dir": str(data), "output_dir": str(tmp_path / "runs")}
     algo = MonaiAlgo(
         bundle_root="bundle",

@@ -84,7 +84,7 @@ def test_two_runs_of_mlflow_are_compared_by_one_command(output, mlflow_runs, tmp
 @pytest.mark.slow
 def test_inference_finds_what_evaluation_found(output):
     weights = output / "clnet-seed0" / "model.pt"
-    run("inferring", "inference", output_dir=output, weights=weights, attention=True)
+    run("inferring", "inference", "phantom", output_dir=output, weights=weights, attention=True)
     findings = [
         json.loads((output / name / "findings.json").read_text())["pairs"]
         for name in ("inference", "evaluate-clnet")

@@ -34,7 +34,7 @@ def phantom(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model():
-    return clnet.load(device="cpu")
+    return clnet.load("phantom", device="cpu")
 
 
 @pytest.fixture(scope="module")

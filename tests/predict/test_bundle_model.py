@@ -10,6 +10,7 @@ from clnet.data.datalist import read_datalist
 from clnet.networks import LesionLinker
 from clnet.phantom import PhantomSettings, make_phantom
 from clnet.predict.bundle import bundle_config, load
+from clnet.predict.shipped import BundleError
 from clnet.preprocessing.batch import collate_pairs
 
 BUNDLE = Path(__file__).parents[2] / "bundle"
@@ -32,15 +33,22 @@ def bundle(tmp_path):
     return tmp_path
 
 
+def change_inference(bundle, old, new):
+    config = bundle / "configs" / "inference.yaml"
+    assert old in config.read_text()
+    config.write_text(config.read_text().replace(old, new))
+
+
 @pytest.mark.parametrize("variant", ["vild", "pair_verification", "paper"])
-def test_a_variant_is_what_model_yaml_says(bundle, variant):
+def test_a_bundle_says_what_its_weights_were_trained_by(bundle, variant):
     config = (bundle / "configs" / f"{variant}.yaml").read_text()
     for large, small in SMALL.items() if variant == "paper" else ():
         assert large in config
         config = config.replace(large, small)
-    (bundle / "configs" / "model.yaml").write_text(config)
+    (bundle / "configs" / f"{variant}.yaml").write_text(config)
+    change_inference(bundle, "trained_by: film ", f"trained_by: {variant} ")
     network = bundle_config(bundle).get_parsed_content("network_def")
-    torch.save(network.state_dict(), bundle / "models" / "model.pt")
+    torch.save(network.state_dict(), bundle / "models" / "phantom.pt")
     model = load(bundle)
     logits = model.network(torch.zeros(1, 2, 64, 64), torch.ones(1, 2, dtype=torch.bool))["logits"]
     assert logits.shape[-1] == (125 if variant == "paper" else 20)
@@ -48,15 +56,31 @@ def test_a_variant_is_what_model_yaml_says(bundle, variant):
     assert model.postprocessing.max_detections == (125 if variant == "paper" else 100)
 
 
-def test_without_model_yaml_it_is_the_network_of_train_yaml(bundle):
-    shutil.copy(BUNDLE / "models" / "model.pt", bundle / "models")
-    assert load(bundle).name == load(BUNDLE).name
+def test_without_it_the_network_is_that_of_train_yaml(bundle):
+    change_inference(bundle, "trained_by: film ", "trained_by: null ")
+    shutil.copy(BUNDLE / "models" / "phantom.pt", bundle / "models")
+    assert load(bundle).name == load("phantom").name
+
+
+def test_a_config_that_is_not_there_is_named_and_where_to_change_it(bundle):
+    change_inference(bundle, "trained_by: film ", "trained_by: nothing ")
+    with pytest.raises(BundleError, match=r"nothing\.yaml: no such file; trained_by in .*inference\.yaml"):
+        load(bundle)
+
+
+def test_each_model_has_its_own_threshold_of_reports(bundle):
+    shutil.copy(BUNDLE / "models" / "phantom.pt", bundle / "models")
+    change_inference(bundle, "trained_by: film ", "trained_by: null ")
+    config = bundle / "configs" / "train.yaml"
+    config.write_text(config.read_text().replace("min_score: 0.3 ", "min_score: 0.7 "))
+    assert (load(bundle).min_score, load("phantom").min_score) == (0.7, 0.3)
 
 
 def test_mixed_precision_is_a_setting_of_the_bundle(bundle):
-    shutil.copy(BUNDLE / "models" / "model.pt", bundle / "models")
+    shutil.copy(BUNDLE / "models" / "phantom.pt", bundle / "models")
+    change_inference(bundle, "trained_by: film ", "trained_by: null ")
     plain = load(bundle, "cpu")
-    (bundle / "configs" / "model.yaml").write_text("amp: true\n")
+    change_inference(bundle, "amp: false ", "amp: true ")
     mixed = load(bundle, "cpu")
     assert (plain.inferer.amp, mixed.inferer.amp) == (False, True)
     seen = []
