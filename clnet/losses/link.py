@@ -6,6 +6,7 @@ from typing import Literal, get_args
 import torch
 from monai.losses.focal_loss import sigmoid_focal_loss
 from torch import Tensor
+from torch.nn import functional as F
 
 from clnet.distributed import mean_count
 from clnet.errors import ClnetError
@@ -101,35 +102,53 @@ class LinkLoss:
 
 @dataclass(frozen=True)
 class PartnerLoss:
-    """L_partner: the cross-entropy of the right partner of each lesion, divided by the number of lesions.
+    """L_partner: what teaches the geometric linker, divided by the number of lesions.
 
-    A lesion in both views counts half in each. One that a view does not show counts by the dustbin of the
-    view that shows it. If the other view is missing, the dustbin is all there is, which costs nothing.
+    The cross-entropy of the right partner of each lesion: one in both views counts half in each; one that a
+    view does not show counts by the dustbin of the view that shows it. If the other view is missing, the
+    dustbin is all there is, which costs nothing. And the cross-entropy of all certainties: the link of a
+    detection is right if the detection is a lesion and the link is to that lesion's partner.
 
     Attributes:
-        weight: of the loss.
+        weight: of the partners.
+        certainty_weight: of the certainties.
     """
 
     weight: float
+    certainty_weight: float
 
-    def __call__(self, partner: Tensor, candidates: Tensor, breast: Tensor) -> dict[str, Tensor]:
-        """Compare partners with lesions.
+    def __call__(
+        self, partner: Tensor, choice: Tensor, certainty: Tensor, candidates: Tensor, breast: Tensor
+    ) -> dict[str, Tensor]:
+        """Compare links with lesions.
 
         Args:
             partner: [B, 2, N, N + 1], log probabilities; see `clnet.networks.GeometricLinker`.
+            choice: int [B, 2, N], the partner that each detection is linked to; N for the dustbin.
+            certainty: [B, 2, N], logits; the lowest finite number where the view is missing.
             candidates: int [R, 2], for each lesion its detection in CC and in MLO; N where there is none.
             breast: int [R], whose lesion it is.
 
         Returns:
-            ``link_partner``: a scalar, weighted.
+            ``link_partner`` and ``link_certainty``: scalars, weighted.
         """
         n = partner.shape[2]
         shown = candidates < n  # [R, 2]
         own = candidates.clamp(max=n - 1)
-        cc = partner[breast, 0, own[:, 0], candidates[:, 1]] * shown[:, 0]
-        mlo = partner[breast, 1, own[:, 1], candidates[:, 0]] * shown[:, 1]
-        mean = (cc + mlo) / shown.sum(1).clamp(min=1)
-        return {"link_partner": -self.weight * mean.sum() / mean_count(len(breast), partner)}
+        gain = partner.new_zeros(len(breast))
+        is_right = torch.zeros_like(certainty)
+        for view in (0, 1):
+            at = breast, view, own[:, view]
+            right = candidates[:, 1 - view]
+            gain = gain + partner[at].gather(1, right[:, None])[:, 0] * shown[:, view]
+            is_right[at] = torch.maximum(is_right[at], ((choice[at] == right) & shown[:, view]).to(certainty))
+        known = certainty > torch.finfo(certainty.dtype).min
+        wrong = F.binary_cross_entropy_with_logits(certainty.clamp(min=-1e3), is_right, reduction="none")
+        count = mean_count(len(breast), partner)
+        return {
+            "link_partner": -self.weight * (gain / shown.sum(1).clamp(min=1)).sum() / count,
+            "link_certainty": self.certainty_weight * (wrong * known).sum() / count,
+        }
 
 
 @dataclass(frozen=True)

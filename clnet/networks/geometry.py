@@ -12,11 +12,12 @@ against two boxes i and j of different views being one lesion is
 
     g_ij = α ((d_i − d_j) / σ_d)² + β (log(A_i / A_j) / σ_A)²
 
-with A the area of a box. All of a, α and β are learned. They begin with what boxes of one mass show on the
-training films of CBIS-DDSM: by the best a, depths differ by 0.09 of the canvas's width (standard deviation),
-log areas by 0.4.
+with A the area of a box. All of a, α and β are learned; where a begins is a setting. σ_d and σ_A are what
+boxes of one mass show on the training films of CBIS-DDSM: by the best a, depths differ by 0.09 of the
+canvas's width (standard deviation), log areas by 0.4.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -24,10 +25,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from clnet.networks.layers import ResidualAttention
+from clnet.networks.settings import require
 from clnet.networks.views import swap_views, to_images, to_pairs
 
-AXES = ((1.0, 0.0, -0.55, 0.0), (0.76, 0.29, -0.47, -0.13))
-"""a of CC and of MLO: least squares over 385 breasts with one mass in each view."""
 DEPTH_SPREAD, AREA_SPREAD = 0.09, 0.4
 """σ_d and σ_A."""
 STRENGTHS = (0.05, 2.0)
@@ -48,11 +48,14 @@ class ViewGeometry(nn.Module):
 
     Args:
         heads: each has an α and a β of its own.
+        axes: where a of CC and a of MLO begin, four numbers each; ``[[1, 0, 0, 0], [1, 0, 0, 0]]`` is the
+            straight depth from the chest wall.
     """
 
-    def __init__(self, heads: int) -> None:
+    def __init__(self, heads: int, axes: Sequence[Sequence[float]]) -> None:
         super().__init__()
-        self.axes = nn.Parameter(torch.tensor(AXES))  # [2, 4]
+        self.axes = nn.Parameter(torch.tensor(axes, dtype=torch.float32))  # [2, 4]
+        require(self.axes.shape == (2, 4), f"axes: {axes} must be four numbers for CC and four for MLO")
         begin = torch.linspace(*STRENGTHS, heads) if heads > 1 else torch.tensor([0.5])
         strengths = torch.stack([begin, begin], dim=-1)
         self.strengths = nn.Parameter(torch.log(torch.expm1(strengths)))  # [heads, 2]: α and β after softplus
@@ -100,12 +103,13 @@ class GeometricInterAttention(nn.Module):
         width: D.
         heads: of the attention.
         dropout: of the attention and its residual.
+        axes: of `ViewGeometry`.
     """
 
-    def __init__(self, width: int, heads: int, dropout: float) -> None:
+    def __init__(self, width: int, heads: int, dropout: float, axes: Sequence[Sequence[float]]) -> None:
         super().__init__()
         self.attention = ResidualAttention(width, heads, dropout)
-        self.geometry = ViewGeometry(heads)
+        self.geometry = ViewGeometry(heads, axes)
         self.nothing = nn.Parameter(torch.empty(width).normal_())
 
     def forward(self, query: Tensor, position: Tensor, boxes: Tensor, content: Content) -> Tensor:

@@ -1,5 +1,7 @@
 """A View-Interactive Lesion Detector whose object queries are proposals of the image encoder."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -29,6 +31,7 @@ class ProposalDetector(Detector):
         dropout: in every layer.
         object_queries: N, candidates per view.
         inter_attention: whether every layer ends with attention to the other view, biased by geometry.
+        axes: of `ViewGeometry`.
         loss: L_P, of the proposals.
     """
 
@@ -43,6 +46,7 @@ class ProposalDetector(Detector):
         dropout: float,
         object_queries: int,
         inter_attention: bool,
+        axes: Sequence[Sequence[float]],
         loss: ProposalLoss,
     ) -> None:
         super().__init__()
@@ -57,7 +61,8 @@ class ProposalDetector(Detector):
             for _ in range(layers)
         )
         self.inter_attentions = nn.ModuleList(
-            GeometricInterAttention(width, heads, dropout) for _ in range(layers if inter_attention else 0)
+            GeometricInterAttention(width, heads, dropout, axes)
+            for _ in range(layers if inter_attention else 0)
         )
         self.heads = nn.ModuleList(DetectionHead(width, first=False) for _ in range(layers))
 
