@@ -80,7 +80,7 @@ def main() -> None:
     for axis in fit.axes:
         print(f"- [{', '.join(f'{number:.2f}' for number in axis)}]")
     print(
-        f"# {fit.breasts} breasts; differences in depth have a standard deviation of {fit.spread:.3f} widths, "
+        f"# {fit.breasts} breasts; depths differ by {fit.spread:.3f} widths (standard deviation), "
         f"{fit.straight_spread:.3f} if depth is straight in both views"
     )
 
