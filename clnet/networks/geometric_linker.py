@@ -42,7 +42,8 @@ class GeometricLinker(Matcher):
 
         Returns:
             ``partner`` [B, 2, N, N + 1]: for each detection of CC, the log probability that each of MLO is
-            its partner, the dustbin last; and the same for those of MLO.
+            its partner, the dustbin last; and the same for those of MLO. Detections of a missing view have
+            no partner, not even the dustbin: the lowest finite number.
         """
         embeddings = detections.embeddings
         projected = self.project(embeddings)
@@ -52,14 +53,18 @@ class GeometricLinker(Matcher):
         both = torch.stack([similarity, similarity.transpose(1, 2)], dim=1)
         logits = torch.cat([both, self.alone(embeddings)], dim=-1).float()  # [B, 2, N, N + 1]
         absent = absent_candidates(present.flip(1), embeddings.shape[2])[:, :, None]
-        return {"partner": exclude(logits, absent).log_softmax(-1)}
+        partner = exclude(logits, absent).log_softmax(-1)
+        return {"partner": exclude(partner, ~present[..., None, None])}
 
     def loss(self, outputs: dict[str, Tensor], candidates: Tensor, breast: Tensor) -> dict[str, Tensor]:
         """L_partner; see `Matcher.loss`."""
         return self.partner_loss(outputs["partner"], candidates, breast)
 
     def pairs(self, detections: DetectorOutputs, outputs: dict[str, Tensor]) -> LesionPairs:
-        """For each detection of either view its best partner, or the dustbin: P is 2N."""
+        """For each detection of either view its best partner, or the dustbin: P is 2N.
+
+        Those of detections of a missing view have a score of 0.
+        """
         partner = outputs["partner"]  # [B, 2, N, N + 1]
         n = partner.shape[2]
         mutual = (partner[:, 0, :, :n] + partner[:, 1, :, :n].transpose(1, 2)) / 2  # [B, N, N]
