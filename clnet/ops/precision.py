@@ -21,7 +21,8 @@ def bfloat16_is_fast(device: torch.device) -> bool:
         return torch.cuda.is_bf16_supported(including_emulation=False)
     if device.type != "cpu":
         return False
-    capabilities = getattr(torch.cpu, "get_capabilities", dict)()  # older versions of PyTorch cannot say
+    # Older versions of PyTorch cannot say.
+    capabilities: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
     return bool(capabilities.get("avx512_bf16")) and not capabilities.get("amx_tile")
 
 
