@@ -11,11 +11,22 @@ import torch
 from network_configs import build, parse
 from torch import Tensor, nn
 
-from clnet.networks import CLNet, ImageEncoder, LesionLinker, LightBackbone, ViewInteractiveDetector
+from clnet.networks import (
+    CLNet,
+    DetectorOutputs,
+    GeometricLinker,
+    ImageEncoder,
+    LesionLinker,
+    LightBackbone,
+    ProposalDetector,
+    ViewInteractiveDetector,
+)
 from clnet.networks.detector import DecoderLayer
 from clnet.networks.encoder import DeformableEncoder, EncoderLayer
 from clnet.networks.feature_levels import ImageFeatures
+from clnet.networks.geometry import GeometricInterAttention, ViewGeometry
 from clnet.networks.lesion_linker import LinkerLayer
+from clnet.networks.proposals import ProposalHead
 
 OPENED = (
     CLNet,
@@ -27,6 +38,11 @@ OPENED = (
     LesionLinker,
     LinkerLayer,
     LightBackbone,
+    ProposalDetector,
+    ProposalHead,
+    GeometricInterAttention,
+    GeometricLinker,
+    ViewGeometry,
 )
 """Modules whose parts have rows of their own, with the ResNet."""
 
@@ -218,7 +234,7 @@ def _parts(
             continue
         kind = type(shown).__name__ + (f" × {number}" if number > 1 else "")
         yield f"{path}{name}", kind, shapes.get(shown, ""), parameters
-        if isinstance(shown, OPENED) or hasattr(shown, "layer4"):
+        if isinstance(shown, OPENED) or hasattr(shown, "layer1"):
             yield from _parts(f"{path}{name}.", shown, shapes, copies * number)
 
 
@@ -233,6 +249,8 @@ def _shape(output: Any) -> str:
         return "×".join(map(str, output.shape))
     if isinstance(output, ImageFeatures):
         return _shape(output.tokens)
+    if isinstance(output, DetectorOutputs):
+        return _shape(output[:4])  # logits, boxes, embeddings, positions
     if isinstance(output, dict):
         return ", ".join(f"{name} {_shape(value)}" for name, value in output.items())
     return ", ".join(_shape(value) for value in output if value is not None)

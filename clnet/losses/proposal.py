@@ -15,14 +15,13 @@ CENTRAL = 0.3
 """A cell may answer for a lesion this close to the lesion's centre, in widths and heights of its box."""
 NEAREST = 3
 """So may the cells nearest to it, however small the box."""
-NOT_A_CANDIDATE = 1e4
 
 
 @dataclass(frozen=True)
 class ProposalLoss:
     """Focal loss of all cells, and L1 and GIoU loss of those that answer for a lesion.
 
-    The weights between the three, α and γ are those of `DetectionLoss`.
+    The weights of L1 and GIoU, α and γ are those of `DetectionLoss`.
 
     Attributes:
         weight: of the whole.
@@ -91,6 +90,6 @@ class ProposalLoss:
         candidate = (offset < CENTRAL).all(-1)
         nearest = offset.sum(-1).topk(NEAREST, dim=1, largest=False).indices
         candidate.scatter_(1, nearest, torch.ones_like(nearest, dtype=torch.bool))
-        best, cell = (cost + NOT_A_CANDIDATE * ~candidate).topk(self.cells, dim=1, largest=False)
-        lesion, rank = (best < NOT_A_CANDIDATE / 2).nonzero(as_tuple=True)
+        best, cell = cost.masked_fill(~candidate, torch.inf).topk(self.cells, dim=1, largest=False)
+        lesion, rank = best.isfinite().nonzero(as_tuple=True)
         return lesion, cell[lesion, rank]

@@ -1,7 +1,6 @@
 """Half precision: where it is worth while, and where it is not enough."""
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,9 +21,8 @@ def bfloat16_is_fast(device: torch.device) -> bool:
         return torch.cuda.is_bf16_supported(including_emulation=False)
     if device.type != "cpu":
         return False
-    capabilities: dict[str, Any] = getattr(
-        torch.cpu, "get_capabilities", dict
-    )()  # older versions of PyTorch cannot say
+    # Older versions of PyTorch cannot say.
+    capabilities: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
     return bool(capabilities.get("avx512_bf16")) and not capabilities.get("amx_tile")
 
 

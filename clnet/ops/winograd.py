@@ -55,9 +55,9 @@ def takes_winograd(x: Tensor, convolution: nn.Conv2d) -> bool:
     """Whether it is quicker for this convolution of x [B, C, H, W]: in training on CPU, on maps of some size.
 
     In inference it gains little, and exact results count for more: Winograd's are some 1e-6 of the largest
-    apart, and useless in half precision, so autocast does without.
+    apart, and useless in half precision, so autocast does without. A trace is of a network for inference.
     """
-    learns = torch.is_grad_enabled() and convolution.weight.requires_grad
+    learns = torch.is_grad_enabled() and convolution.weight.requires_grad and not torch.jit.is_tracing()
     fits = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
     fits = fits and not torch.is_autocast_enabled("cpu")
     plain = convolution.kernel_size == (3, 3) and convolution.stride == convolution.padding == (1, 1)

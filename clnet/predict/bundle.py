@@ -100,8 +100,11 @@ def _run_config(folder: Path) -> ConfigParser:
     config = record.get("config")
     if not isinstance(config, Mapping) or not config:
         raise BundleError(f"{folder / RUN}: no config; give the folder of a training run")
-    parser = _inference_after(config, ConfigParser.load_config_file(bundle_folder() / CONFIG))
+    inference = ConfigParser.load_config_file(bundle_folder() / CONFIG)
+    parser = _inference_after(config, inference)
     parser["weights"] = str(folder / RUN_WEIGHTS)
+    parser["backbone_weights"] = None  # the weights of the run include them; the file may be gone
+    parser["amp"] = inference["amp"]  # a training may be less exact than what evaluate.yaml measures
     return parser
 
 

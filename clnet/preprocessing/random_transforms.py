@@ -33,7 +33,7 @@ from torch.nn import functional as F
 from clnet.data.pair import VIEW_NAMES
 from clnet.preprocessing.placement import Placement
 from clnet.preprocessing.preprocess import resize
-from clnet.preprocessing.transforms import Item, check_setting
+from clnet.preprocessing.transforms import Item, check_setting, visible_lesions
 
 
 class RandPairTransform(RandomizableTransform, MapTransform):
@@ -155,7 +155,8 @@ class RandRotatePaird(RandPairTransform):
     """Turn each view about the middle of its chest wall.
 
     A box is taken for the frame of the ellipse that fits it, and becomes the frame of the turned ellipse: the
-    frame of the turned box itself would be too large for a mass, which has no corners.
+    frame of the turned box itself would be too large for a mass, which has no corners. Lesions of which an
+    earlier transform has left too little are dropped, as `FinishPaird` does.
 
     Args:
         prob: of a rotation of each view.
@@ -176,9 +177,10 @@ class RandRotatePaird(RandPairTransform):
             angle = math.radians(self.R.uniform(-self.max_degrees, self.max_degrees))
             middle = item[f"{view}_valid_size"][0] / 2
             turned = _turn_image(item[view], angle, middle)
+            # What crop and zoom have cut off is not in the image, and must not be turned back into it.
+            boxes, item[f"{view}_lesion_ids"] = visible_lesions(item, view)
             placement = Placement.from_dict(item[f"{view}_placement"])
-            boxes = _turn_boxes(placement.apply(item[f"{view}_boxes"]), angle, middle)
-            item[f"{view}_boxes"] = placement.invert(boxes)
+            item[f"{view}_boxes"] = placement.invert(_turn_boxes(boxes, angle, middle))
             _put(item, view, turned, Placement())
 
 

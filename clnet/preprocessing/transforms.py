@@ -38,6 +38,9 @@ from clnet.preprocessing.preprocess import preprocess_views
 
 Item = dict[str, Any]
 
+MIN_VISIBLE = 0.5
+"""The share of a box's area that must be left of a lesion to keep it."""
+
 
 class TransformSettingError(ClnetError, ValueError):
     """An invalid argument of a transform."""
@@ -152,7 +155,7 @@ class FinishPaird(MapTransform):
         min_visible: the share of a box's area that must be left to keep the lesion, in (0, 1].
     """
 
-    def __init__(self, min_visible: float = 0.5) -> None:
+    def __init__(self, min_visible: float = MIN_VISIBLE) -> None:
         super().__init__(keys=VIEW_NAMES)
         check_setting(0 < min_visible <= 1, self, "min_visible", min_visible, "more than 0, at most 1")
         self.min_visible = min_visible
@@ -175,13 +178,23 @@ class FinishPaird(MapTransform):
 
     def _target(self, data: Mapping[str, Any], view: str) -> tuple[Tensor, Tensor]:
         """Boxes [n, 4], normalised, and lesion ids [n] of what is visible in a view."""
-        boxes, lesion_ids = data[f"{view}_boxes"], data[f"{view}_lesion_ids"]
         if data[view] is None:
-            return boxes[:0], lesion_ids[:0]
-        whole = Placement.from_dict(data[f"{view}_placement"]).apply(boxes)
-        visible = clip_to_image(whole, *data[f"{view}_valid_size"])
-        kept = _area(visible) >= self.min_visible * _area(whole)
-        return normalise(visible[kept], *data[view].shape[1:]), lesion_ids[kept]
+            return data[f"{view}_boxes"][:0], data[f"{view}_lesion_ids"][:0]
+        boxes, lesion_ids = visible_lesions(data, view, self.min_visible)
+        return normalise(boxes, *data[view].shape[1:]), lesion_ids
+
+
+def visible_lesions(
+    data: Mapping[str, Any], view: str, min_visible: float = MIN_VISIBLE
+) -> tuple[Tensor, Tensor]:
+    """Boxes [n, 4], xyxy in pixels of the canvas, cut off where the view ends, and lesion ids [n].
+
+    A lesion of which less than `min_visible` is left is dropped.
+    """
+    whole = Placement.from_dict(data[f"{view}_placement"]).apply(data[f"{view}_boxes"])
+    visible = clip_to_image(whole, *data[f"{view}_valid_size"])
+    kept = _area(visible) >= min_visible * _area(whole)
+    return visible[kept], data[f"{view}_lesion_ids"][kept]
 
 
 def _area(boxes: Tensor) -> Tensor:

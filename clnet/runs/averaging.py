@@ -17,20 +17,24 @@ class MovingAverage:
 
     Args:
         network: that learns; may be wrapped for several processes.
-        momentum: about 1 / the number of steps that the average looks back on.
+        momentum: about 1 / the number of steps that the average looks back on; 1 for no average: the weights
+            themselves.
 
     Attributes:
-        average: the network with averaged weights; buffers are those of the network.
+        average: the network with averaged weights and its own buffers; without an average the network itself.
     """
 
     def __init__(self, network: nn.Module, momentum: float) -> None:
         self.network = getattr(network, "module", network)
         self.momentum = momentum
-        self.average = deepcopy(self.network).requires_grad_(False)
+        self.average = self.network
+        if momentum < 1:
+            self.average = deepcopy(self.network).requires_grad_(False)
 
     def attach(self, engine: Workflow) -> None:
-        """Act after every step."""
-        engine.add_event_handler(Events.ITERATION_COMPLETED, self)
+        """Act after every step, if there is an average."""
+        if self.average is not self.network:
+            engine.add_event_handler(Events.ITERATION_COMPLETED, self)
 
     @torch.no_grad()
     def __call__(self, engine: Workflow) -> None:

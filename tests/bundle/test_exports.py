@@ -166,7 +166,15 @@ def test_the_torchscript_file_carries_metadata_and_configs(torchscript):
     assert {"network_def", "exported_network"} <= set(json.loads(files["inference.json"]))
 
 
-@pytest.mark.parametrize("name", ["pair_verification", "deformable_detr", "paired_query"])
+TRACED = [
+    "pair_verification",
+    "deformable_detr",
+    "paired_query",
+    pytest.param("film", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("name", TRACED)
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
 def test_every_variant_can_be_traced(name):
     queries = "paired_queries" if name == "paired_query" else "object_queries"
@@ -208,6 +216,39 @@ def test_a_variant_without_links_becomes_onnx_with_one_output(tmp_path, monkeypa
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
     assert [output.name for output in session.get_outputs()] == ["pred"]
     assert session.run(None, {"image": images(3, 64, 48)[0].numpy()})[0].shape == (3, 2, 20, 5)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@torch.no_grad()
+def test_geometric_cl_net_becomes_onnx_with_links(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    torch.manual_seed(0)
+    network = build("film", width=32, ffn=32, detector__layers=2, detector__object_queries=6)
+    torch.save(with_weights_that_matter(network).state_dict(), tmp_path / "model.pt")
+    onnx_export(
+        args_file="bundle/configs/to_onnx.yaml",
+        config_file=["bundle/configs/inference.yaml", "bundle/configs/film.yaml"],
+        ckpt_file=str(tmp_path / "model.pt"),
+        filepath=str(tmp_path / "model.onnx"),
+        input_shape=[1, 2, 64, 48],
+        **{
+            "width": 32,
+            "ffn": 32,
+            "network_def#detector#layers": 2,
+            "network_def#detector#object_queries": 6,
+        },
+    )
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    for batch in BATCHES:
+        image, _ = images(batch, 64, 48)
+        expected = ExportedNetwork(network)(image)
+        pred, links, link_scores = (
+            torch.from_numpy(out) for out in session.run(OUTPUTS, {"image": image.numpy()})
+        )
+        torch.testing.assert_close(pred, expected[0], atol=TOLERANCE, rtol=0)
+        assert torch.equal(links, expected[1])
+        torch.testing.assert_close(link_scores, expected[2], atol=TOLERANCE, rtol=0)
 
 
 def test_a_checkpoint_of_the_network_is_a_checkpoint_of_what_is_exported(network):

@@ -36,7 +36,7 @@ def kill_in_the_second_epoch(settings, last):
 
 @pytest.mark.slow
 def test_a_killed_and_resumed_run_ends_with_the_same_weights(dataset, tmp_path):
-    settings = {"dataset_dir": dataset, "max_epochs": EPOCHS}
+    settings = {"dataset_dir": dataset, "max_epochs": EPOCHS, "average_momentum": 0.1}
     run("training", **settings, output_dir=tmp_path / "whole")
     cut = {**settings, "output_dir": tmp_path / "cut"}
     last = tmp_path / "cut" / "clnet-seed0" / "last.pt"
@@ -48,7 +48,9 @@ def test_a_killed_and_resumed_run_ends_with_the_same_weights(dataset, tmp_path):
     whole, resumed = weights(tmp_path / "whole"), weights(tmp_path / "cut")
     assert resumed["trainer"] == whole["trainer"]
     assert resumed["best"] == whole["best"]
-    assert all(torch.equal(resumed["network"][name], tensor) for name, tensor in whole["network"].items())
+    for part in ("network", "validated"):  # the weights, and their moving average
+        assert all(torch.equal(resumed[part][name], tensor) for name, tensor in whole[part].items())
+    assert any(not torch.equal(whole["validated"][name], tensor) for name, tensor in whole["network"].items())
     best = [
         torch.load(tmp_path / name / "clnet-seed0" / "model.pt", weights_only=True)
         for name in ("whole", "cut")

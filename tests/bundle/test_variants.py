@@ -6,12 +6,12 @@ import in_process
 import pytest
 import yaml
 from bundle_runs import ROOT, TINY_TRAINING, configs
-from monai.bundle import ConfigWorkflow
+from monai.bundle import ConfigParser, ConfigWorkflow
 
 from clnet.phantom import PhantomSettings, make_phantom
 from clnet.runs.checkpoints import load_checkpoint
 
-VARIANTS = ["deformable_detr", "vild", "linker_only", "pair_verification", "paired_query"]
+VARIANTS = ["deformable_detr", "vild", "linker_only", "pair_verification", "paired_query", "film"]
 # What a variant's weights must have, and must not.
 PARTS = {
     "deformable_detr": ((), ("inter_attention", "matcher")),
@@ -19,6 +19,7 @@ PARTS = {
     "linker_only": (("matcher.link_queries",), ("inter_attention",)),
     "pair_verification": (("inter_attention", "matcher"), ("link_queries",)),
     "paired_query": (("paired_queries",), ("inter_attention", "matcher")),
+    "film": (("proposals", "inter_attentions.0.geometry", "matcher.geometry"), ("queries", "layer4")),
 }
 # Section 4.1, and Deformable DETR's where the paper is silent.
 PAPER = {
@@ -76,6 +77,22 @@ def test_a_variant_trains_and_is_the_network_that_its_name_says(variant, workflo
     wanted, unwanted = PARTS[variant]
     assert all(part in names for part in wanted)
     assert not any(part in names for part in unwanted)
+
+
+@pytest.mark.parametrize("variant", [*VARIANTS, "paper"])
+def test_a_variant_goes_on_top_of_inference_yaml_as_on_top_of_train_yaml(variant):
+    training, inference = (
+        ConfigParser(
+            ConfigParser.load_config_files(
+                [str(ROOT / "bundle" / "configs" / f"{name}.yaml") for name in names]
+            )
+        )
+        for names in (("train", variant), ("inference", variant))
+    )
+    assert inference["network_def"] == training["network_def"]
+    for key in ("width", "heads", "levels", "points", "ffn", "dropout", "size", "variant", "duplicate_iou"):
+        assert inference[key] == training[key], key
+    inference.get_parsed_content("inferer")
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from network_configs import build_with_loss
 from transformers.loss.loss_deformable_detr import DeformableDetrHungarianMatcher, DeformableDetrImageLoss
 from whole_loss import compare, link_loss
 
-from clnet.losses import PairVerificationLoss
+from clnet.losses import PairVerificationLoss, PartnerLoss
 from clnet.losses.assignment import assign_detections, assign_paired_queries
 from clnet.losses.link import LossSettingError
 
@@ -146,6 +146,26 @@ def test_verification_loss_computed_by_hand():
     assert found["verification"].item() == pytest.approx((2 * 0.75 + 7 * 0.25) * each / 2)
 
 
+def test_partner_loss_computed_by_hand():
+    """Lesion 0 is detection 0 of CC and 1 of MLO; lesion 1 is detection 1 of CC and nothing in MLO."""
+    cc = [[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]]
+    mlo = [[0.3, 0.3, 0.4], [0.6, 0.2, 0.2]]
+    partner = torch.tensor([[cc, mlo]]).log().requires_grad_()
+    found = PartnerLoss(weight=0.5)(partner, torch.tensor([[0, 1], [1, 2]]), torch.tensor([0, 0]))
+    expected = -0.5 * ((math.log(0.5) + math.log(0.6)) / 2 + math.log(0.8)) / 2
+    assert found["link_partner"].item() == pytest.approx(expected, rel=1e-5)
+    found["link_partner"].backward()
+    assert partner.grad.nonzero()[:, 1:].tolist() == [[0, 0, 1], [0, 1, 2], [1, 1, 0]]
+
+
+def test_partner_loss_of_no_lesions_is_0():
+    partner = torch.zeros(1, 2, 2, 3, requires_grad=True)
+    none = torch.zeros(0, 2, dtype=torch.long)
+    found = PartnerLoss(weight=1.0)(partner, none, none[:, 0])["link_partner"]
+    found.backward()
+    assert found.item() == 0 and partner.grad.eq(0).all()
+
+
 def test_links_point_at_detections_of_the_last_decoder_layer():
     torch.manual_seed(0)
     outputs, targets = random_outputs(pairs=1), [target([1], [1])]
@@ -222,7 +242,7 @@ def test_half_precision_outputs_are_compared_in_single_precision(dtype):
 
 
 @pytest.mark.parametrize("missing", [None, 0, 1], ids=["both views", "CC missing", "MLO missing"])
-@pytest.mark.parametrize("variant", ["vild", "clnet", "pair_verification", "paired_query"])
+@pytest.mark.parametrize("variant", ["vild", "clnet", "pair_verification", "paired_query", "film"])
 def test_every_network_learns_from_every_kind_of_breast(variant, missing):
     torch.manual_seed(0)
     configs = [] if variant == "clnet" else [variant]

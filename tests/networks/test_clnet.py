@@ -16,6 +16,7 @@ VARIANTS = {
     "no_encoder_one_level": ([], {"encoder__layers": 0, "levels": 1}),
     "four_levels": ([], {"levels": 4, "matcher__layers": 2}),
     "paired_query": (["paired_query"], {"detector__paired_queries": 6, "detector__box_refinement": True}),
+    "film": (["film"], {"detector__object_queries": 6}),
 }
 SMALL = {"width": 32, "heads": 2, "ffn": 32, "levels": 2, "encoder__layers": 1}
 
@@ -24,9 +25,9 @@ def make(name: str, **changes: object) -> CLNet:
     """A small network with weights that are not at their tame beginnings."""
     torch.manual_seed(0)
     configs, settings = VARIANTS[name]
-    if name != "paired_query":
+    if name not in ("paired_query", "film"):
         settings = {"detector__object_queries": 6, "detector__box_refinement": False, **settings}
-    if name not in ("deformable_detr", "vild", "pair_verification", "paired_query"):
+    if name not in ("deformable_detr", "vild", "pair_verification", "paired_query", "film"):
         settings = {"matcher__link_queries": 4, **settings}
     network = build(*configs, **{**SMALL, **settings, **changes})
     with torch.no_grad():
@@ -36,11 +37,14 @@ def make(name: str, **changes: object) -> CLNet:
 
 
 ALL = list(VARIANTS)
+OF_VIEWS = {"logits": 2, "boxes": 2, "proposal_logits": 1, "proposal_boxes": 1}
+"""Outputs that speak of one view at a time, and the dimension of the view."""
 IMAGES = torch.rand(3, 2, 64, 48, generator=torch.Generator().manual_seed(0))
 
 
 def close(found, expected):
-    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+    # Log probabilities go down to −40, which float32 knows to 4e-6.
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-6)
 
 
 def test_outputs_are_named_tensors_of_every_layer():
@@ -55,6 +59,17 @@ def test_outputs_are_named_tensors_of_every_layer():
     }
     assert make("vild")(IMAGES)["links"].shape == (3, 0, 2)
     assert make("pair_verification")(IMAGES)["match_logits"].shape == (3, 7, 7)
+    film = make("film")(IMAGES)  # 60 cells in two levels
+    assert {name: tuple(output.shape) for name, output in film.items()} == {
+        "logits": (3, 3, 2, 6),
+        "boxes": (3, 3, 2, 6, 4),
+        "links": (3, 12, 2),
+        "link_scores": (3, 12),
+        "proposal_logits": (3, 2, 60),
+        "proposal_boxes": (3, 2, 60, 4),
+        "proposal_centres": (3, 60, 2),
+        "partner": (3, 2, 6, 7),
+    }
     assert outputs["boxes"].min() >= 0 and outputs["boxes"].max() <= 1
     assert outputs["link_similarity"].abs().max() <= 1 + 1e-6
 
@@ -70,7 +85,9 @@ def test_a_breast_is_read_alike_alone_and_in_a_batch(name):
             close(together[key].narrow(1 if by_layer else 0, breast, 1), output)
 
 
-@pytest.mark.parametrize("name", ["vild", "clnet", "pair_verification", "box_refinement", "paired_query"])
+@pytest.mark.parametrize(
+    "name", ["vild", "clnet", "pair_verification", "box_refinement", "paired_query", "film"]
+)
 @torch.no_grad()
 def test_views_of_a_breast_see_one_another(name):
     network, other = make(name), IMAGES.clone()
@@ -88,7 +105,9 @@ def test_without_inter_attention_views_do_not_see_one_another(name):
 
 
 @pytest.mark.parametrize("view", [0, 1], ids=["only CC", "only MLO"])
-@pytest.mark.parametrize("name", ["vild", "clnet", "pair_verification", "box_refinement", "four_levels"])
+@pytest.mark.parametrize(
+    "name", ["vild", "clnet", "pair_verification", "box_refinement", "four_levels", "film"]
+)
 @torch.no_grad()
 def test_with_one_view_a_network_is_the_one_without_inter_attention(name, view):
     network = make(name)
@@ -114,8 +133,8 @@ def test_what_stands_in_place_of_a_missing_view_does_not_matter(name, view):
     blank, garbage = network(IMAGES, present), network(other, present)
     for key, output in blank.items():
         assert output.isfinite().all()
-        if key in ("logits", "boxes"):
-            close(garbage[key][:, :, view], output[:, :, view])
+        if key in OF_VIEWS:
+            close(garbage[key].select(OF_VIEWS[key], view), output.select(OF_VIEWS[key], view))
         else:
             close(garbage[key], output)
 
@@ -177,9 +196,10 @@ def test_the_loss_asks_the_very_parts_of_the_network():
     assert not list(loss.parameters()), "weights are the network's alone"
 
 
+@pytest.mark.parametrize("name", ["clnet", "film"])
 @torch.no_grad()
-def test_boxes_are_computed_in_float32_under_autocast():
-    network = make("clnet")
+def test_boxes_are_computed_in_float32_under_autocast(name):
+    network = make(name)
     with torch.autocast("cpu", torch.bfloat16):
         half = network(IMAGES)
     assert half["logits"].dtype == torch.bfloat16

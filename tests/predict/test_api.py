@@ -176,16 +176,19 @@ def test_each_file_is_read_twice_its_header_to_choose_the_views_and_once_to_anal
     assert all(opened.count(file) == 2 for file in files)
 
 
-@pytest.fixture
-def run_folder(tmp_path):
+def run_of(variant, folder, **settings):
     """The folder of a training of a variant, as `clnet.runs` leaves it."""
-    files = [str(ROOT / "bundle" / "configs" / f"{name}.yaml") for name in ("train", "vild")]
+    files = [str(ROOT / "bundle" / "configs" / f"{name}.yaml") for name in ("train", variant)]
     config = {**ConfigParser.load_config_files(files), "size": [64, 48]}
-    folder = tmp_path / "vild-seed0"
     folder.mkdir()
-    (folder / "run.json").write_text(json.dumps({"status": "finished", "config": config}))
+    (folder / "run.json").write_text(json.dumps({"status": "finished", "config": {**config, **settings}}))
     torch.save(ConfigParser(config).get_parsed_content("network_def").state_dict(), folder / "model.pt")
     return folder
+
+
+@pytest.fixture
+def run_folder(tmp_path):
+    return run_of("vild", tmp_path / "vild-seed0")
 
 
 def test_a_run_folder_is_a_model_of_that_runs_network(run_folder, phantom):
@@ -194,6 +197,19 @@ def test_a_run_folder_is_a_model_of_that_runs_network(run_folder, phantom):
     (breast, *_) = model.predict(phantom / "images", min_score=0)
     assert breast.findings.links == ()  # VILD has no linker
     assert "not for patients" in breast.notice
+
+
+def test_a_run_on_films_predicts_in_full_precision_and_without_the_weights_that_it_began_with(
+    tmp_path, phantom
+):
+    folder = run_of("film", tmp_path / "film-seed0", backbone_weights="gone/resnet18.pth", amp=True)
+    model = clnet.load(folder, "cpu")
+    assert model.inferer.amp is False
+    assert model.postprocessing.duplicate_iou == 0.3
+    (breast, *_) = model.predict(phantom / "images", min_score=0)
+    ends = {(view, getattr(link, view)) for link in breast.findings.links for view in ("cc", "mlo")}
+    for name, view in breast.findings.views.items():
+        assert {(name, index) for index in range(len(view))} <= ends, "every detection has a candidate"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from clnet.preprocessing.random_transforms import (
     RandCropPaird,
     RandFlipPaird,
     RandNormalisePaird,
+    RandRotatePaird,
     RandZoomPaird,
 )
 from clnet.preprocessing.transforms import FinishPaird, PreprocessPaird, TransformSettingError
@@ -22,6 +23,7 @@ GEOMETRY = {
 }
 EVERYTHING = lambda: Compose([make() for make in GEOMETRY.values()])  # noqa: E731
 BOTH = ("cc", "mlo")
+OTHERS = {"normalise": RandNormalisePaird, "rotate": lambda: RandRotatePaird(prob=1.0)}
 
 
 def item_of(cc_size=(150, 60), mlo_size=(160, 90), axis=1):
@@ -115,7 +117,7 @@ def test_a_view_much_narrower_than_the_other_keeps_its_share(make):
 
 
 @pytest.mark.parametrize("missing", BOTH)
-@pytest.mark.parametrize("make", [*GEOMETRY.values(), RandNormalisePaird], ids=[*GEOMETRY, "normalise"])
+@pytest.mark.parametrize("make", [*GEOMETRY.values(), *OTHERS.values()], ids=[*GEOMETRY, *OTHERS])
 def test_a_missing_view_passes_through(make, missing):
     for seed in range(10):
         item = changed(make(), without(item_of(), missing), seed)
@@ -124,7 +126,7 @@ def test_a_missing_view_passes_through(make, missing):
         assert sample["present"].tolist() == [missing != "cc", missing != "mlo"]
 
 
-@pytest.mark.parametrize("make", [*GEOMETRY.values(), RandNormalisePaird], ids=[*GEOMETRY, "normalise"])
+@pytest.mark.parametrize("make", [*GEOMETRY.values(), *OTHERS.values()], ids=[*GEOMETRY, *OTHERS])
 def test_the_given_item_is_left_as_it_is(make):
     item, twin = item_of(), item_of()
     changed(make(), item, 3)
@@ -162,6 +164,123 @@ def test_a_lesion_that_a_crop_leaves_out_is_dropped_and_its_partner_stays():
     assert {(1, 1), (0, 1)} <= outcomes
 
 
+MIRRORED = Placement(x_scale=-0.5, x_shift=96.0, y_scale=0.5)
+"""Of an image with the chest wall on the right."""
+ANGLED = Placement(x_scale=0.5, x_shift=-4.0, y_scale=0.5, y_shift=3.0)
+
+
+def with_ellipses(placement, box=(30.0, 45.0, 52.0, 87.0)):
+    """A pair with a bright ellipse in this frame of the canvas; its boxes are in original pixels."""
+    item = item_of(cc_size=(150, 96), mlo_size=(160, 96))
+    y, x = np.indices(SIZE) + 0.5
+    left, top, right, bottom = box
+    inside = (
+        np.hypot((x - (left + right) / 2) * 2 / (right - left), (y - (top + bottom) / 2) * 2 / (bottom - top))
+        < 1
+    )
+    for view in BOTH:
+        rows, columns = item[f"{view}_valid_size"]
+        image = torch.zeros(1, *SIZE)
+        image[0, :rows, :columns] = 0.3  # tissue
+        image[0][torch.from_numpy(inside)] = 1.0
+        item |= {
+            view: image,
+            f"{view}_placement": placement.to_dict(),
+            f"{view}_boxes": placement.invert(torch.tensor([box])),
+        }
+    return item
+
+
+def frame_of_bright_pixels(image):
+    rows, columns = np.nonzero(np.asarray(image) > 0.65)
+    return [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
+
+
+@pytest.mark.parametrize("placement", [ANGLED, MIRRORED], ids=["chest wall left", "chest wall right"])
+def test_a_rotation_turns_boxes_as_it_turns_the_image(placement):
+    before = with_ellipses(placement)
+    moved = []
+    for seed in range(12):
+        item = changed(RandRotatePaird(prob=1.0, max_degrees=30), before, seed)
+        for view in BOTH:
+            box = Placement.from_dict(item[f"{view}_placement"]).apply(item[f"{view}_boxes"])[0].tolist()
+            assert frame_of_bright_pixels(item[view][0]) == pytest.approx(box, abs=1.5)
+            moved.append(max(abs(one - other) for one, other in zip(box, (30, 45, 52, 87), strict=True)))
+            assert item[f"{view}_placement"] == placement.to_dict()
+    assert max(moved) > 15
+
+
+def test_a_rotation_by_nothing_changes_nothing():
+    before = with_ellipses(MIRRORED)
+    item = changed(RandRotatePaird(prob=1.0, max_degrees=0), before, 0)
+    for view in BOTH:
+        torch.testing.assert_close(item[view], before[view], atol=1e-4, rtol=0)
+        torch.testing.assert_close(item[f"{view}_boxes"], before[f"{view}_boxes"], atol=1e-3, rtol=0)
+
+
+def test_views_are_turned_by_angles_of_their_own_about_the_middle_of_the_chest_wall():
+    before = item_of(cc_size=(150, 96), mlo_size=(160, 96))
+    for view in BOTH:
+        before[view] = torch.zeros(1, *SIZE)
+    before["cc"][0, 74:76, :60] = 1.0  # a line from the middle of the chest wall into the breast
+    before["mlo"][0, 79:81, :60] = 1.0
+    for seed in range(5):
+        item = changed(RandRotatePaird(prob=1.0, max_degrees=20), before, seed)
+        slopes = []
+        for view, middle in (("cc", 75), ("mlo", 80)):
+            rows, columns = np.nonzero(item[view][0].numpy() > 0.5)
+            slope, start = np.polyfit(columns + 0.5, rows + 0.5, 1)
+            assert start == pytest.approx(middle, abs=0.5)
+            slopes.append(np.degrees(np.arctan(slope)))
+        assert max(map(abs, slopes)) <= 20.5
+        assert abs(slopes[0] - slopes[1]) > 0.5
+
+
+def film_chain():
+    return Compose(
+        [
+            RandFlipPaird(prob=0.5),
+            RandZoomPaird(prob=1.0, min_zoom=0.78, max_zoom=1.28),
+            RandCropPaird(prob=0.5, min_part=0.85),
+            RandRotatePaird(prob=1.0, max_degrees=15),
+        ]
+    )
+
+
+@pytest.mark.parametrize("placement", [ANGLED, MIRRORED], ids=["chest wall left", "chest wall right"])
+def test_boxes_and_images_agree_after_flip_zoom_crop_and_rotation(placement):
+    compared = 0
+    for seed in range(25):
+        sample = FinishPaird()(changed(film_chain(), with_ellipses(placement), seed))
+        for image, boxes in zip(sample["image"], sample["boxes"], strict=True):
+            for x, y, width, height in (boxes * torch.tensor([96.0, 160.0, 96.0, 160.0])).tolist():
+                box = [x - width / 2, y - height / 2, x + width / 2, y + height / 2]
+                if min(box[:2]) > 1 and box[2] < 95 and box[3] < 159:  # not cut by the edge
+                    assert frame_of_bright_pixels(image) == pytest.approx(box, abs=2)
+                    compared += 1
+    assert compared > 35
+
+
+def test_what_a_crop_has_cut_off_a_rotation_does_not_bring_back():
+    """A lesion at the lower edge of the view; whatever is left of its box is full of it."""
+    kept = dropped = 0
+    for seed in range(60):
+        chain = Compose([RandCropPaird(prob=1.0, min_part=0.6), RandRotatePaird(prob=1.0, max_degrees=15)])
+        item = changed(chain, with_ellipses(ANGLED, box=(30.0, 120.0, 50.0, 148.0)), seed)
+        sample = FinishPaird()(item)
+        for image, boxes, ids in zip(sample["image"], sample["boxes"], sample["lesion_ids"], strict=True):
+            assert len(boxes) == len(ids)
+            dropped += not len(boxes)
+            for x, y, width, height in (boxes * torch.tensor([96.0, 160.0, 96.0, 160.0])).tolist():
+                kept += 1
+                rows = slice(round(y - height / 2), round(y + height / 2))
+                columns = slice(round(x - width / 2), round(x + width / 2))
+                assert (
+                    image[rows, columns] > 0.65
+                ).float().mean() > 0.5  # an ellipse fills 0.79 of its frame
+    assert kept > 20 and dropped > 20
+
+
 def test_normalisation_keeps_zero_and_order_and_treats_each_view_by_itself():
     item = item_of()
     for view in BOTH:
@@ -196,6 +315,7 @@ def test_normalisation_computes_its_formula():
         (RandZoomPaird, {"min_zoom": 1.2, "max_zoom": 1.1}, "min_zoom"),
         (RandNormalisePaird, {"max_low": 0.9}, "max_low"),
         (RandNormalisePaird, {"gamma": (0.0, 1.0)}, "gamma"),
+        (RandRotatePaird, {"max_degrees": -1.0}, "max_degrees"),
         (FinishPaird, {"min_visible": 0.0}, "min_visible"),
         (PreprocessPaird, {"size": (0, 96)}, "size"),
     ],
@@ -205,7 +325,10 @@ def test_a_setting_that_makes_no_sense_is_refused_by_name(transform, settings_, 
         transform(**settings_)
 
 
-@pytest.mark.parametrize("transform", [RandFlipPaird, RandCropPaird, RandZoomPaird, RandNormalisePaird])
+EVERY = [RandFlipPaird, RandCropPaird, RandZoomPaird, RandRotatePaird, RandNormalisePaird]
+
+
+@pytest.mark.parametrize("transform", EVERY)
 def test_with_probability_zero_nothing_changes(transform):
     item = item_of()
     result = changed(transform(prob=0.0), item, 1)
@@ -213,7 +336,7 @@ def test_with_probability_zero_nothing_changes(transform):
     assert result["cc_placement"] == item["cc_placement"]
 
 
-@pytest.mark.parametrize("transform", [RandFlipPaird, RandCropPaird, RandZoomPaird, RandNormalisePaird])
+@pytest.mark.parametrize("transform", EVERY)
 def test_the_same_random_state_gives_the_same_result(transform):
     first, second = (
         [changed(transform(), item_of(axis=0), seed)["mlo"] for seed in range(8)] for _ in range(2)
