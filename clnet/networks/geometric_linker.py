@@ -54,8 +54,9 @@ class GeometricLinker(Matcher):
             - ``partner`` [B, 2, N, N + 1]: for each detection of CC, the log probability that each of MLO is
               its partner, the dustbin last; and the same for those of MLO.
             - ``partner_choice`` int64 [B, 2, N]: the most likely one, by the mean of both directions.
-            - ``partner_certainty`` [B, 2, N]: how sure that link is, before its sigmoid; the lowest finite
-              number for detections of a missing view.
+            - ``partner_certainty`` [B, 2, N]: how sure that link is, before its sigmoid.
+
+            For detections of a missing view the lowest finite number, and the dustbin.
         """
         embeddings = detections.embeddings
         n = embeddings.shape[2]
@@ -78,10 +79,11 @@ class GeometricLinker(Matcher):
             self.link_certainty(torch.stack([score, of_partner, likely], dim=-1)).squeeze(-1),
             self.alone_certainty(torch.stack([score, likely], dim=-1)).squeeze(-1),
         )
+        missing = ~present[..., None]
         return {
-            "partner": partner,
-            "partner_choice": choice,
-            "partner_certainty": exclude(certainty.float(), ~present[..., None]),
+            "partner": exclude(partner, missing[..., None]),
+            "partner_choice": choice.masked_fill(missing, n),
+            "partner_certainty": exclude(certainty.float(), missing),
         }
 
     def loss(self, outputs: dict[str, Tensor], candidates: Tensor, breast: Tensor) -> dict[str, Tensor]:

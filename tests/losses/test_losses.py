@@ -151,9 +151,15 @@ def test_partner_loss_computed_by_hand():
     cc = [[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]]
     mlo = [[0.3, 0.3, 0.4], [0.6, 0.2, 0.2]]
     partner = torch.tensor([[cc, mlo]]).log().requires_grad_()
-    found = PartnerLoss(weight=0.5)(partner, torch.tensor([[0, 1], [1, 2]]), torch.tensor([0, 0]))
+    # CC's first detection is linked rightly to MLO's second, its second wrongly; MLO's second is not linked.
+    choice, certainty = torch.tensor([[[1, 0], [2, 2]]]), torch.tensor([[[1.0, -1.0], [0.0, 2.0]]])
+    found = PartnerLoss(weight=0.5, certainty_weight=2.0)(
+        partner, choice, certainty, torch.tensor([[0, 1], [1, 2]]), torch.tensor([0, 0])
+    )
     expected = -0.5 * ((math.log(0.5) + math.log(0.6)) / 2 + math.log(0.8)) / 2
     assert found["link_partner"].item() == pytest.approx(expected, rel=1e-5)
+    softplus = [math.log(1 + math.exp(x)) for x in (-1.0, -1.0, 0.0, 2.0)]
+    assert found["link_certainty"].item() == pytest.approx(2.0 * sum(softplus) / 2, rel=1e-5)
     found["link_partner"].backward()
     assert partner.grad.nonzero()[:, 1:].tolist() == [[0, 0, 1], [0, 1, 2], [1, 1, 0]]
 
@@ -161,7 +167,8 @@ def test_partner_loss_computed_by_hand():
 def test_partner_loss_of_no_lesions_is_0():
     partner = torch.zeros(1, 2, 2, 3, requires_grad=True)
     none = torch.zeros(0, 2, dtype=torch.long)
-    found = PartnerLoss(weight=1.0)(partner, none, none[:, 0])["link_partner"]
+    choice, certainty = torch.zeros(1, 2, 2, dtype=torch.long), torch.zeros(1, 2, 2)
+    found = PartnerLoss(1.0, 0.0)(partner, choice, certainty, none, none[:, 0])["link_partner"]
     found.backward()
     assert found.item() == 0 and partner.grad.eq(0).all()
 

@@ -69,6 +69,8 @@ def test_outputs_are_named_tensors_of_every_layer():
         "proposal_boxes": (3, 2, 60, 4),
         "proposal_centres": (3, 60, 2),
         "partner": (3, 2, 6, 7),
+        "partner_choice": (3, 2, 6),
+        "partner_certainty": (3, 2, 6),
     }
     assert outputs["boxes"].min() >= 0 and outputs["boxes"].max() <= 1
     assert outputs["link_similarity"].abs().max() <= 1 + 1e-6

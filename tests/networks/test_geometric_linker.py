@@ -9,12 +9,13 @@ from clnet.networks import DetectorOutputs, GeometricLinker
 from clnet.networks.geometry import Content
 
 WIDTH, N = 16, 4
+STRAIGHT = [[1.0, 0.0, 0.0, 0.0]] * 2
 BOTH = torch.ones(2, 2, dtype=torch.bool)
 
 
 def linker():
     torch.manual_seed(0)
-    return GeometricLinker(WIDTH, PartnerLoss(1.0))
+    return GeometricLinker(WIDTH, STRAIGHT, PartnerLoss(1.0, 1.0))
 
 
 def detected(embeddings, boxes=None):
@@ -24,7 +25,8 @@ def detected(embeddings, boxes=None):
         boxes = torch.full((breasts, 2, n, 4), 0.3)
     layers = torch.stack([torch.rand_like(boxes), boxes])
     content = Content(torch.tensor([[0.0, 0.1, 0.6, 0.9]]).expand(2 * breasts, 4), 2.0)
-    return DetectorOutputs(torch.zeros(2, breasts, 2, n), layers, embeddings, None, content, {})
+    logits = torch.linspace(-2, 2, n).expand(2, breasts, 2, n)
+    return DetectorOutputs(logits, layers, embeddings, None, content, {})
 
 
 def random_detections(breasts=2):
@@ -63,13 +65,16 @@ def test_links_follow_the_equations():
             probability.append(exponentials / exponentials.sum(1, keepdims=True))
         np.testing.assert_allclose(np.exp(partner[breast]), probability, atol=1e-5)
 
-        expected = []
+        expected, logit = [], detections.logits[-1, breast].double().numpy()
         for view in range(2):
             for own in range(N):
                 ways = [np.sqrt(probability[view][own, j] * probability[1 - view][j, own]) for j in range(N)]
                 ways.append(probability[view][own, N])
                 best = int(np.argmax(ways))
-                expected.append(((own, best) if view == 0 else (best, own), ways[best]))
+                # As they begin, both regressions weigh everything by a half.
+                known = [logit[view, own], *([logit[1 - view, best]] if best < N else []), np.log(ways[best])]
+                score = 1 / (1 + np.exp(-0.5 * sum(known)))
+                expected.append(((own, best) if view == 0 else (best, own), score))
         assert [tuple(link) for link in links[breast].tolist()] == [link for link, _ in expected]
         np.testing.assert_allclose(scores[breast], [score for _, score in expected], atol=1e-5)
 
@@ -91,7 +96,8 @@ def test_of_a_missing_view_only_the_dustbin_can_be_linked_for_certain_and_at_no_
     links, scores = made.pairs(detections, outputs)
     there = slice(0, N) if missing == 1 else slice(N, 2 * N)
     gone = slice(N, 2 * N) if missing == 1 else slice(0, N)
-    assert (links[1, there, missing] == N).all() and (scores[1, there] == 1).all()
+    assert (links[1, there, missing] == N).all()
+    assert outputs["partner"][1, 1 - missing, :, N].eq(0).all(), "the dustbin is certain"
     assert (scores[1, gone] == 0).all(), "nothing is said of detections in an image that is not there"
     assert (links[1, gone, 1 - missing] == N).all()
     assert outputs["partner"].isfinite().all()
@@ -100,7 +106,7 @@ def test_of_a_missing_view_only_the_dustbin_can_be_linked_for_certain_and_at_no_
     loss = made.loss(outputs, lesion, torch.tensor([1]))["link_partner"]
     loss.backward()
     assert loss.item() == 0
-    assert all(parameter.grad.eq(0).all() for parameter in made.parameters())
+    assert all(parameter.grad is None or parameter.grad.eq(0).all() for parameter in made.parameters())
     torch.testing.assert_close(outputs["partner"][0], made(detections, BOTH)["partner"][0])
 
 
@@ -111,10 +117,11 @@ def test_detections_that_look_alike_are_linked():
     made.project.bias.zero_()
     cc, order = torch.eye(N, WIDTH) * 2, torch.tensor([2, 0, 3, 1])
     detections = detected(torch.stack([cc, cc[order]])[None])
-    links, scores = made.pairs(detections, made(detections, BOTH[:1]))
+    outputs = made(detections, BOTH[:1])
+    links = made.pairs(detections, outputs).links
     mlo_of = {cc: mlo for mlo, cc in enumerate(order.tolist())}
     assert {tuple(link) for link in links[0].tolist()} == set(mlo_of.items())
-    assert scores.min() > 0.99
+    assert outputs["partner"].exp().amax(-1).min() > 0.99
 
 
 @torch.no_grad()
@@ -125,7 +132,6 @@ def test_detections_that_look_the_same_are_linked_by_depth():
         torch.tensor([0.1, 0.2, 0.3, 0.4]),
         torch.tensor([0.3, 0.1, 0.4, 0.2]),
     )
-    made.geometry.axes.copy_(torch.tensor([[1.0, 0.0, 0.0, 0.0]] * 2))
     made.geometry.strengths.fill_(10.0)
     made.alone.last.weight.zero_()
     made.alone.last.bias.fill_(-20.0)
@@ -156,3 +162,20 @@ def test_it_learns_to_link_and_to_leave_alone_what_one_view_shows():
         links = made.pairs(new, made(new, present)).links[:, :N]
     assert (links == truth).all(-1).float().mean() > 0.95
     assert (links[:, 0, 1] == N).all()
+
+
+def test_it_learns_how_sure_its_links_are():
+    """Of four detections that find their partners by looks, those with a high score alone are lesions."""
+    made = without_geometry(linker())
+    with torch.no_grad():
+        made.project.weight.copy_(torch.eye(WIDTH) * 10)
+        made.project.bias.zero_()
+    looks = (torch.eye(N, WIDTH) * 2).expand(1, 2, -1, -1)
+    detections, lesions = detected(looks), torch.tensor([[2, 2], [3, 3]])
+    optimiser = torch.optim.Adam([*made.link_certainty.parameters()], lr=0.1)
+    for _ in range(100):
+        optimiser.zero_grad()
+        made.loss(made(detections, BOTH[:1]), lesions, torch.tensor([0, 0]))["link_certainty"].backward()
+        optimiser.step()
+    scores = made.pairs(detections, made(detections, BOTH[:1])).scores[0]
+    assert scores[[2, 3, 6, 7]].min() > 0.5 > scores[[0, 1, 4, 5]].max()

@@ -22,7 +22,7 @@ def content(breasts=2, aspect=2.0):
 
 def geometry(heads=HEADS, axes=None):
     """With axes of its own, or given ones for both views."""
-    made = ViewGeometry(heads)
+    made = ViewGeometry(heads, [STRAIGHT, STRAIGHT])
     with torch.no_grad():
         made.axes.copy_(torch.randn(2, 4) if axes is None else torch.tensor([axes, axes]))
     return made
@@ -122,7 +122,7 @@ WHOLE = Content(torch.tensor([[0.0, 0.0, 1.0, 1.0]]).expand(2, 4), 2.0)
 def attending(strength):
     """Inter-attention by straight depth, with one strength of geometry for all heads; and random queries."""
     torch.manual_seed(0)
-    layer = GeometricInterAttention(WIDTH, HEADS, dropout=0.1).eval()
+    layer = GeometricInterAttention(WIDTH, HEADS, 0.1, [STRAIGHT, STRAIGHT]).eval()
     with torch.no_grad():
         layer.geometry.axes.copy_(torch.tensor([STRAIGHT, STRAIGHT]))
         layer.geometry.strengths.fill_(strength)
