@@ -131,11 +131,52 @@ CHOICES = [
 ]
 """Where the text leaves a choice, and what is done."""
 
+BEYOND = [
+    (
+        "where object queries begin",
+        "learned vectors, the same for every image",
+        "at the 30 best of the boxes that the cells of the image propose, as in two-stage Deformable DETR; "
+        "of neighbouring cells the best alone",
+        "ProposalHead, networks/proposals.py",
+    ),
+    (
+        "what teaches the image encoder",
+        "one query per lesion",
+        "also up to 9 cells per lesion, those in its middle",
+        "ProposalLoss, losses/proposal.py",
+    ),
+    (
+        "positions of queries",
+        "learned, by where a query begins",
+        "sines of the box that the layer refines, with periods down to 1/64 of the canvas",
+        "BoxPosition, networks/proposals.py",
+    ),
+    (
+        "inter-attention",
+        "by embeddings and learned positions",
+        "−g added to its logits; and a learned ∅, nothing there, among what can be read",
+        "GeometricInterAttention, networks/geometry.py",
+    ),
+    (
+        "candidates for links",
+        "16 link queries",
+        "every detection of either view with its best partner, or with the dustbin",
+        "GeometricLinker, networks/geometric_linker.py",
+    ),
+    (
+        "what teaches links",
+        "link queries matched with lesions, λ_sim L_sim + λ_cls L_cls",
+        "the cross-entropy of the right partner, or of the dustbin, for the detections of lesions",
+        "PartnerLoss, losses/link.py",
+    ),
+]
+"""What Geometric CL-Net does in place of the paper, and where."""
+
 
 def page(size: tuple[int, int] = (1024, 512)) -> str:
     """The whole of docs/network.md, for one breast with images of (rows, columns)."""
     paper, light = settings("paper"), settings()
-    small = (160, 96)
+    small, film = (160, 96), tuple(parse("film")["size"])
     return "\n".join(
         [
             "# The networks",
@@ -158,6 +199,22 @@ def page(size: tuple[int, int] = (1024, 512)) -> str:
             f"`train.yaml`, {_size()}, at {small[0]} × {small[1]} pixels.",
             "",
             *layer_table(small),
+            "",
+            "## Geometric CL-Net",
+            "",
+            f"`film.yaml`, {_size('film')}, at {film[0]} × {film[1]} pixels; equations and reasons are in "
+            "[method.md](method.md#beyond-the-paper-geometric-cl-net).",
+            "",
+            *layer_table(film, "film"),
+            "",
+            "What differs from the paper:",
+            "",
+            "| point | the paper | Geometric CL-Net | where |",
+            "|---|---|---|---|",
+            *(
+                f"| {point} | {paper_has} | {here} | {_source(where)} |"
+                for point, paper_has, here, where in BEYOND
+            ),
             "",
             "## Every setting, in the paper and in train.yaml",
             "",
@@ -196,6 +253,11 @@ def _leaves(config: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
             yield from _leaves(value, f"{path}{name}#")
         elif not name.startswith("_") and not str(value).startswith("@"):
             yield f"{path}{name}", value
+
+
+def _source(where: str) -> str:
+    name, path = where.split(", ")
+    return f"`{name}`, [`{path}`](../clnet/{path})"
 
 
 def _option(name: str) -> str:

@@ -11,7 +11,7 @@ from clnet.networks.views import to_images
 
 
 class CLNet(nn.Module):
-    """The paper's network and its ablations, each a choice of parts.
+    """The paper's network, its ablations and what goes beyond it, each a choice of parts.
 
     =================  ========================================  ====================
     variant            detector                                  matcher
@@ -25,6 +25,7 @@ class CLNet(nn.Module):
     Pair Verification  ViewInteractiveDetector                   PairVerification
     Paired Lesion      PairedQueryDetector                       PairedQueryMatcher
     Query
+    Geometric CL-Net   ProposalDetector (beyond the paper)       GeometricLinker
     =================  ========================================  ====================
 
     Args:

@@ -57,7 +57,8 @@ def takes_winograd(x: Tensor, convolution: nn.Conv2d) -> bool:
     In inference it gains little, and exact results count for more: Winograd's are some 1e-6 of the largest
     apart, and useless in half precision, so autocast does without. A trace is of a network for inference.
     """
-    learns = torch.is_grad_enabled() and convolution.weight.requires_grad and not torch.jit.is_tracing()
+    learns = torch.is_grad_enabled() and convolution.weight.requires_grad
+    learns = learns and not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
     fits = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
     fits = fits and not torch.is_autocast_enabled("cpu")
     plain = convolution.kernel_size == (3, 3) and convolution.stride == convolution.padding == (1, 1)

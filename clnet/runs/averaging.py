@@ -8,6 +8,17 @@ from monai.engines.workflow import Workflow
 from torch import nn
 
 
+def averaged_network(network: nn.Module, momentum: float) -> nn.Module:
+    """The network that gets the averaged weights: a copy, or the network itself for a momentum of 1.
+
+    Args:
+        network: that learns; may be wrapped for several processes.
+        momentum: of the `MovingAverage`.
+    """
+    inner = _unwrapped(network)
+    return inner if momentum == 1 else deepcopy(inner).requires_grad_(False)
+
+
 class MovingAverage:
     """``average ← average + m (weights − average)`` after every step, with m falling to `momentum`.
 
@@ -17,19 +28,15 @@ class MovingAverage:
 
     Args:
         network: that learns; may be wrapped for several processes.
-        momentum: about 1 / the number of steps that the average looks back on; 1 for no average: the weights
-            themselves.
-
-    Attributes:
-        average: the network with averaged weights and its own buffers; without an average the network itself.
+        average: of `averaged_network`; its buffers become those of the network. If it is the network itself,
+            nothing happens.
+        momentum: about 1 / the number of steps that the average looks back on.
     """
 
-    def __init__(self, network: nn.Module, momentum: float) -> None:
-        self.network = getattr(network, "module", network)
+    def __init__(self, network: nn.Module, average: nn.Module, momentum: float) -> None:
+        self.network = _unwrapped(network)
+        self.average = average
         self.momentum = momentum
-        self.average = self.network
-        if momentum < 1:
-            self.average = deepcopy(self.network).requires_grad_(False)
 
     def attach(self, engine: Workflow) -> None:
         """Act after every step, if there is an average."""
@@ -42,5 +49,10 @@ class MovingAverage:
         share = max(self.momentum, 9 / (engine.state.iteration + 9))
         for average, weight in zip(self.average.parameters(), self.network.parameters(), strict=True):
             average.lerp_(weight, share)
-        for average, buffer in zip(self.average.buffers(), self.network.buffers(), strict=True):
-            average.copy_(buffer)
+        for copied, buffer in zip(self.average.buffers(), self.network.buffers(), strict=True):
+            copied.copy_(buffer)
+
+
+def _unwrapped(network: nn.Module) -> nn.Module:
+    module: nn.Module = getattr(network, "module", network)
+    return module

@@ -27,6 +27,9 @@ SMALL_PAPER = {
 }
 
 
+SMALL_FILM = {key: value for key, value in SMALL_PAPER.items() if key != "iterations"} | {"max_epochs": 1}
+
+
 @pytest.fixture
 def checkout(tmp_path):
     for name in ("bundle", "scripts"):
@@ -43,15 +46,18 @@ def test_every_command_on_training_with_real_data_runs(checkout, monkeypatch):
         for view in ("CC", "MLO"):
             data.mass(f"P_{patient:05d}", "LEFT", view, 1, (8, 30, 25, 51), split)
     data.tables()
-    torch.save(ResNetBackbone("resnet50").state_dict(), "data/resnet50.pth")
+    for name in ("resnet18", "resnet50"):
+        torch.save(ResNetBackbone(name).state_dict(), f"data/{name}.pth")
     for words in commands_of("docs/real_data.md"):
-        run_command(made_small(words, **SMALL_PAPER), checkout)
+        small = SMALL_FILM if "film.yaml" in words[-1] else SMALL_PAPER
+        run_command(made_small(words, **small), checkout)
     output = checkout / "output"
     for name in ("paper", "paper-one-gpu"):
         run = json.loads((output / name / "run.json").read_text())
         assert run["status"] == "finished"
         assert run["config"]["network_def"]["encoder"]["backbone"]["name"] == "resnet50"
-    assert (output / "evaluate-paper" / "report.html").exists()
+    for name in ("paper", "film"):
+        assert (output / f"evaluate-{name}" / "report.html").exists()
 
 
 @pytest.mark.slow

@@ -4,10 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from ignite.engine import Engine
 from monai.engines import SupervisedTrainer
 from small_training import small_evaluator
 
-from clnet.runs.averaging import MovingAverage
+from clnet.runs.averaging import MovingAverage, averaged_network
 from clnet.runs.checkpoints import Checkpoints
 
 
@@ -16,10 +17,14 @@ def at(iteration):
     return SimpleNamespace(state=SimpleNamespace(iteration=iteration))
 
 
+def averaging_of(network, momentum):
+    return MovingAverage(network, averaged_network(network, momentum), momentum)
+
+
 def test_the_average_follows_the_recursion():
     network = torch.nn.Linear(1, 1, bias=False)
     network.weight.data.fill_(2.0)
-    averaging = MovingAverage(network, momentum=0.25)
+    averaging = averaging_of(network, momentum=0.25)
     expected = 2.0
     for iteration in range(1, 60):
         weight = float(iteration % 7)
@@ -34,7 +39,7 @@ def test_the_average_follows_the_recursion():
 
 def test_buffers_are_those_of_the_network():
     network = torch.nn.BatchNorm1d(3)
-    averaging = MovingAverage(network, momentum=0.1)
+    averaging = averaging_of(network, momentum=0.1)
     for iteration in range(1, 4):
         network(torch.randn(5, 3))
         averaging(at(iteration))
@@ -48,13 +53,19 @@ def test_a_wrapped_network_is_averaged_without_its_wrapping():
             super().__init__()
             self.module = torch.nn.Linear(2, 1)
 
-    assert set(MovingAverage(Wrapped(), 0.1).average.state_dict()) == {"weight", "bias"}
+    wrapped = Wrapped()
+    averaging = averaging_of(wrapped, momentum=0.1)
+    assert set(averaging.average.state_dict()) == {"weight", "bias"}
+    assert averaging.network is wrapped.module is averaged_network(wrapped, momentum=1.0)
 
 
 def test_with_a_momentum_of_1_there_is_no_average():
     network = torch.nn.Linear(2, 1)
-    assert MovingAverage(network, momentum=1.0).average is network
+    averaging, engine = averaging_of(network, momentum=1.0), Engine(lambda *_: None)
+    averaging.attach(engine)
+    assert averaging.average is network
     assert network.weight.requires_grad
+    assert not engine.has_event_handler(averaging)
 
 
 class Sampler:
@@ -85,7 +96,7 @@ def train(folder, max_epochs, resume=False):
     network = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 1))
     optimizer = torch.optim.AdamW(network.parameters(), lr=0.1)
     schedule = torch.optim.lr_scheduler.ConstantLR(optimizer)
-    averaging, sampler = MovingAverage(network, momentum=0.05), Sampler()
+    averaging, sampler = averaging_of(network, momentum=0.05), Sampler()
     checkpoints = Checkpoints(
         folder, network, averaging.average, optimizer, schedule, sampler, small_evaluator(), resume=resume
     )
