@@ -81,7 +81,7 @@ def test_a_label_is_not_written_over_another_box():
     alone = PairFindings("p", Detections([[80, 40, 120, 80]], [0.9]))
     wide = {"cc": np.zeros((200, 200), np.float32), "mlo": None}
     for truth, on_the_left in (({}, False), ({"cc": [[122, 40, 190, 80]]}, True)):  # where the label would go
-        columns = columns_of(drawn(alone, images=wide, truth=truth), COLOURS[0])
+        columns = columns_of(drawn(alone, images=wide, truth=truth, letter=20), COLOURS[0])
         assert (columns.min() < 80) == on_the_left
         assert (columns.max() > 120) == (not on_the_left)
 
