@@ -1,4 +1,4 @@
-"""Compares the lesion linker with linking by geometry: the shipped model's detections on the phantom.
+"""Compares the lesion linker with linking by geometry: the phantom model's detections on the phantom.
 
 The detections are linked a second time by the rule that links data sets without annotated links
 (`clnet.converters.links`): a lesion has nearly the same depth and size in both views. The parameters of the
@@ -148,7 +148,7 @@ def options_of(words: Sequence[str]) -> argparse.Namespace:
 
 
 def main(words: Sequence[str]) -> None:
-    """Make the phantom, evaluate the shipped model, link its detections by geometry, write the results."""
+    """Make the phantom, evaluate the phantom model, link its detections by geometry, write the results."""
     options, began = options_of(words), time.monotonic()
     data, phantom_pairs = options.output / "phantom", ("--phantom_pairs", str(options.pairs))
     phantom = make_phantom(data, PhantomSettings(options.pairs))

@@ -1,4 +1,4 @@
-"""Draws the figures of docs/method.md: the method, and the shipped model's linker at work on the phantom.
+"""Draws the figures of docs/method.md: the method, and the phantom model's linker at work on the phantom.
 
 python scripts/figures.py [--data DIR] [--output DIR] [--images DIR]
 """
@@ -28,7 +28,7 @@ from clnet.findings.types import Link, PairFindings, read_findings
 from clnet.phantom import PhantomSettings, make_phantom
 
 ROOT = Path(__file__).parent.parent
-PHANTOM = PhantomSettings(pairs=3000)  # that of the shipped model, which has not seen its test section
+PHANTOM = PhantomSettings(pairs=3000)  # that of the phantom model, which has not seen its test section
 IOU, LINK_SCORE = 0.5, 0.5
 HEAT = colormaps["plasma"]
 
@@ -137,11 +137,11 @@ def _arrow(
 
 
 def examples(data: Path, output: Path) -> Iterator[Example]:
-    """The pairs of the phantom's test section with the findings of the shipped model."""
+    """The pairs of the phantom's test section with the findings of the phantom model."""
     make_phantom(data, PHANTOM)
     findings = output / "figures" / "findings.json"
     if not findings.exists():
-        configs = [f"bundle/configs/{name}.yaml" for name in ("train", "inference")]
+        configs = [f"bundle/configs/{name}.yaml" for name in ("inference", "phantom")]
         command = [sys.executable, "-W", "ignore", "-m", "monai.bundle", "run", "inferring"]
         words = ["--config_file", str(configs), "--attention", "True", "--dataset_dir", str(data)]
         words += ["--output_dir", str(output), "--run_name", "figures", "--phantom_dir", str(output / "none")]

@@ -1,11 +1,13 @@
-"""Numbers and tables as the generated pages show them."""
+"""Numbers, tables and generated passages as the pages show them."""
 
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from clnet.evaluation.tables import percent
 
-__all__ = ["by_seed", "percent", "points", "table"]
+__all__ = ["between_marks", "by_seed", "percent", "points", "table", "write_between_marks"]
 
 
 def points(difference: Mapping[str, Any]) -> str:
@@ -24,3 +26,23 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers_right: bo
     """A table in Markdown; the columns after the first may be aligned to the right."""
     rule = ["---", *["---:" if numbers_right else "---"] * (len(heads) - 1)]
     return "\n".join(f"| {' | '.join(line)} |" for line in [heads, rule, *rows])
+
+
+def between_marks(page: Path, mark: str) -> str:
+    """The generated passage of a page: what is between ``<!-- mark -->`` and ``<!-- end of mark -->``."""
+    return _passage(page, mark)[1].strip()
+
+
+def write_between_marks(page: Path, mark: str, words: str) -> None:
+    """Replace the generated passage of a page."""
+    before, _, after = _passage(page, mark)
+    page.write_text(f"{before}{words}\n{after}", encoding="utf-8")
+
+
+def _passage(page: Path, mark: str) -> tuple[str, str, str]:
+    """The text before the passage, the passage, and the text after it; the marks are outside."""
+    pattern = rf"(.*<!-- {mark} -->\n)(.*?)(<!-- end of {mark} -->.*)"
+    found = re.fullmatch(pattern, page.read_text(encoding="utf-8"), re.DOTALL)
+    if not found:
+        raise ValueError(f"{page}: <!-- {mark} --> and <!-- end of {mark} --> are not there")
+    return found[1], found[2], found[3]

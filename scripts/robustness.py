@@ -1,4 +1,4 @@
-"""Evaluate the shipped model on disturbed pairs, and write docs/robustness.md.
+"""Evaluate the phantom model on disturbed pairs, and write docs/robustness.md.
 
 Each disturbance is a copy of the phantom's test section, evaluated by the bundle like any data set. Numbers
 are kept in docs/robustness.json and not computed again while model and phantom are the same.
@@ -27,7 +27,7 @@ from clnet.runs.provenance import data_fingerprint, git_commit
 
 RATE, IOU = "0.25", iou_key(0.5)
 SECTION = "test"
-WEIGHTS = ROOT / "bundle" / "models" / "model.pt"
+WEIGHTS = ROOT / "bundle" / "models" / "phantom.pt"
 UNDISTURBED = "undisturbed"
 # Each view alone, on the undisturbed pairs.
 SINGLE_VIEW = ROOT / "bundle" / "models" / "record" / "deformable_detr_test.json"
@@ -116,7 +116,7 @@ def draw(content: Mapping[str, Any], path: Path) -> None:
         levels = [point["level"] for point in points]
         recall = {key: [100 * point["recall"][key] for point in points] for key in ("value", "low", "high")}
         axes.fill_between(levels, recall["low"], recall["high"], alpha=0.2, color="#1f4e79", linewidth=0)
-        axes.plot(levels, recall["value"], "o-", color="#1f4e79", label="CL-Net, the shipped model")
+        axes.plot(levels, recall["value"], "o-", color="#1f4e79", label="CL-Net, the phantom model")
         axes.axhline(
             100 * content["single_view"]["value"],
             linestyle="--",
@@ -138,8 +138,8 @@ def page(content: Mapping[str, Any]) -> str:
     counts = next(iter(content["disturbances"].values()))[0]["counts"]
     parts = [
         "# Robustness",
-        "![R@0.25 of the shipped model under five disturbances](images/robustness.png)",
-        "The shipped model depends on the pair: with another patient's MLO view, without a view, or with the "
+        "![R@0.25 of the phantom model under five disturbances](images/robustness.png)",
+        "The phantom model depends on the pair: with another patient's MLO view, without a view, or with the "
         "chest wall cut off in one of them, it falls to the recall of a model that sees each view alone. It "
         "tolerates the noise and contrast that training has seen.",
         f"Recall is of boxes in % at {content['rate']} false positives per image, IoU ≥ 0.5, with 95% "
@@ -147,7 +147,7 @@ def page(content: Mapping[str, Any]) -> str:
         f"section. The dashed line is a model with the same training that sees each view alone, on "
         f"undisturbed images: {percent(content['single_view'])}.",
         "```bash\n./scripts/robustness\n```",
-        "disturbs the pairs, evaluates the shipped model on each copy by the bundle's `evaluating`, and "
+        "disturbs the pairs, evaluates the phantom model on each copy by the bundle's `evaluating`, and "
         "writes this page.",
     ]
     for name, points in content["disturbances"].items():

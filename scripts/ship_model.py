@@ -1,129 +1,193 @@
-"""Makes the model of a training the bundle's own: weights, record, and the figures in metadata and pages.
+"""Makes the model of a training one of the bundle's own: weights, record, settings, figures in the pages.
 
-    python scripts/ship_model.py OUTPUT
+    python scripts/ship_model.py film OUTPUT
+    python scripts/ship_model.py phantom OUTPUT
+    python scripts/ship_model.py pages
 
-OUTPUT is the folder in which the commands of docs/training.md were run: it holds both trainings, both
-evaluations and their comparison.
+OUTPUT is the folder in which the commands of docs/real_data.md (film) or docs/training.md (phantom) were run.
+`pages` writes the figures of the record again. The picture of the film model is scripts/film_figure.py's.
 """
 
 import json
+import math
 import re
 import shutil
 import sys
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from page_text import percent, table
+import film_results
+import phantom_results
+from film_results import read, read_lines
+from page_text import write_between_marks
+
+from clnet.evaluation.record import read_record
+from clnet.evaluation.threshold import threshold_at_rate
+from clnet.predict.model_name import weights_digest
 
 ROOT = Path(__file__).parent.parent
 BUNDLE = ROOT / "bundle"
-CARD = ROOT / "docs" / "model_card.md"
-VARIANTS = {
-    "clnet": "CL-Net, the shipped model",
-    "deformable_detr": "each view alone (`deformable_detr.yaml`)",
+RECORD = BUNDLE / "models" / "record"
+README, CARD, BUNDLE_README = (
+    ROOT / "README.md",
+    ROOT / "docs" / "model_card.md",
+    BUNDLE / "docs" / "README.md",
+)
+EVALUATIONS = {  # of the film model, by name in the record: section and protocol
+    "test": ("test", "film"),
+    "test_default": ("test", "default"),
+    "test_transreg": ("test", "transreg"),
+    "validation": ("validation", "film"),
 }
-RATES = ("0.125", "0.25", "0.5", "1", "2", "4")
-IOU = "iou=0.5"
+REPORT_RATE = 0.5  # false positives per image of the threshold of reports
+LOG = "film_test_log.json"
 
 
-def main(output: Path) -> None:
-    """Copy the model with its record, and write its figures where people look for them."""
-    record = BUNDLE / "models" / "record"
-    record.mkdir(parents=True, exist_ok=True)
-    shutil.copy(output / "clnet-seed0" / "model.pt", BUNDLE / "models" / "model.pt")
-    for variant in VARIANTS:
-        run = _read(output / f"{variant}-seed0" / "run.json")
-        for start in run["starts"]:  # of the interpreter's path the name will do
-            start["command"][0] = Path(start["command"][0]).name
-        _write(record / f"{variant}_training.json", run)
-        shutil.copy(output / f"{variant}-seed0" / "metrics.jsonl", record / f"{variant}_epochs.jsonl")
-        shutil.copy(output / f"evaluate-{variant}" / "metrics.json", record / f"{variant}_test.json")
-    _write(record / "comparison.json", _read(output / "comparison" / "comparison.json"))
-    _tell_metadata(record)
-    _tell_pages(record)
+def ship_film(output: Path) -> None:
+    """The model of ``film-seed0``, with what it was evaluated to."""
+    weights = output / "film-seed0" / "model.pt"
+    metrics = {name: _film_metrics(output, name, weights) for name in EVALUATIONS}
+    shutil.copy(weights, BUNDLE / "models" / "model.pt")
+    _copy_training(output / "film-seed0", "film")
+    seeds = sorted(output.glob("film-seed*/metrics.jsonl"))
+    best = {path.parent.name.removeprefix("film-seed"): _best_validation(read_lines(path)) for path in seeds}
+    _write(RECORD / "film_seeds.json", best)
+    for name, content in metrics.items():
+        _write(RECORD / f"film_{name}.json", content)
+    threshold = _choose_threshold(output)
+    _write(RECORD / "film_threshold.json", threshold)
+    _write(RECORD / LOG, _updated_log(output))
+    for config in ("film.yaml", "inference.yaml"):
+        _set_min_score(BUNDLE / "configs" / config, threshold["min_score"])
+    _write_metadata(metrics["test"]["detection"][film_results.IOU]["recall"])
 
 
-def performance(record: Path) -> str:
-    """The figures of a record as Markdown."""
-    tests = {variant: _read(record / f"{variant}_test.json") for variant in VARIANTS}
-    difference = _read(record / "comparison.json")["runs"]["evaluate-clnet"][IOU]["recall"]
-    runs = {variant: _read(record / f"{variant}_training.json") for variant in VARIANTS}
-    parts = (_recall_table(tests, difference), _about_links(tests["clnet"]["links"][IOU]), _about_cost(runs))
-    return "\n\n".join(parts)
+def ship_phantom(output: Path) -> None:
+    """The model of ``clnet-seed0``, beside its single-view twin."""
+    shutil.copy(output / "clnet-seed0" / "model.pt", BUNDLE / "models" / "phantom.pt")
+    for variant in phantom_results.VARIANTS:
+        _copy_training(output / f"{variant}-seed0", variant)
+        shutil.copy(output / f"evaluate-{variant}" / "metrics.json", RECORD / f"{variant}_test.json")
+    _write(RECORD / "comparison.json", read(output / "comparison" / "comparison.json"))
 
 
-def card_performance(record: Path) -> str:
-    """The same for the model card, which lies elsewhere."""
-    return performance(record).replace("../../docs/", "").replace("`models/record`", "`bundle/models/record`")
+def film_passages(record: Path) -> dict[Path, str]:
+    """The generated passages about the film model, by page."""
+    return {
+        README: film_results.headline(record),
+        CARD: _from_docs(film_results.full(record)),
+        BUNDLE_README: film_results.summary(record),
+    }
 
 
-def _recall_table(tests: dict[str, Any], difference: dict[str, Any]) -> str:
-    counts = tests["clnet"]["counts"]
-    rows = []
-    for variant, name in VARIANTS.items():
-        recall = tests[variant]["detection"][IOU]["recall"]
-        rows.append([name, *(percent(recall[rate]) for rate in RATES)])
-    differences = (f"{percent(difference[rate])}, p {difference[rate]['p']:.3f}" for rate in RATES)
-    rows.append(["difference", *differences])
-    return (
-        f"On the {counts['pairs']} pairs of the phantom's test section, with {counts['lesion_boxes']} boxes "
-        f"around {counts['lesions']} masses: recall in % of boxes at t false positives per image, IoU ≥ 0.5, "
-        "with 95% intervals from a bootstrap over patients.\n\n"
-    ) + table(["", *(f"R@{rate}" for rate in RATES)], rows)
+def phantom_passages(record: Path) -> dict[Path, str]:
+    """The generated passages about the phantom model, by page."""
+    words = phantom_results.performance(record)
+    return {CARD: _from_docs(words), BUNDLE_README: words}
 
 
-def _about_links(links: dict[str, Any]) -> str:
-    every, several = links["all"], links["several_lesions"]
-    return (
-        f"Links of the shipped model: precision {percent(every['precision'])}, recall "
-        f"{percent(every['recall'])}; of the masses that are found in both views, "
-        f"{percent(every['accuracy'])} are linked correctly, in breasts with several masses "
-        f"{percent(several['accuracy'])}."
+def write_pages(record: Path) -> None:
+    """Write the generated passages of all pages."""
+    for mark, passages in (("film", film_passages(record)), ("phantom", phantom_passages(record))):
+        for page, words in passages.items():
+            write_between_marks(page, mark, words)
+
+
+def _from_docs(words: str) -> str:
+    """With links and paths as a page in docs needs them; they are written for the bundle's README."""
+    return words.replace("../../docs/", "").replace("`models/record`", "`bundle/models/record`")
+
+
+def _film_metrics(output: Path, name: str, weights: Path) -> dict[str, Any]:
+    """The numbers of an evaluation, without its curves; it must be what its name says."""
+    folder = output / f"evaluate-film-{name.replace('_', '-')}"
+    content: dict[str, Any] = read(folder / "metrics.json")
+    expected = (*EVALUATIONS[name], weights_digest(weights))
+    found = (content["data"]["section"], content["settings"]["protocol"], content["model"].split()[-1])
+    if found != expected or content["protocol"] != f"protocol {expected[1]}":
+        sys.exit(f"{folder}: section, protocol and weights are {found}; expected {expected}, no rule changed")
+    content["data"] = {key: content["data"][key] for key in ("name", "section")}
+    for at in content["detection"].values():
+        del at["curve"]
+    return content
+
+
+def _copy_training(run: Path, name: str) -> None:
+    """Settings and epochs of a run; of the machine's paths only the names are kept."""
+    _write(RECORD / f"{name}_training.json", _without_folders(read(run / "run.json")))
+    shutil.copy(run / "metrics.jsonl", RECORD / f"{name}_epochs.jsonl")
+
+
+def _without_folders(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {key: _without_folders(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [_without_folders(value) for value in content]
+    return Path(content).name if isinstance(content, str) and content.startswith("/") else content
+
+
+def _best_validation(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    validations = [line for line in lines if line["kind"] == "validation"]
+    best = max(validations, key=lambda line: line["metrics"]["mean_recall"])
+    return {"epoch": best["epoch"], "metrics": best["metrics"]}
+
+
+def _choose_threshold(output: Path) -> dict[str, Any]:
+    """The score of reports, and what it does on both sections."""
+    folders = {section: output / f"evaluate-film-{section}" for section in ("validation", "test")}
+    chosen = threshold_at_rate(folders["validation"], REPORT_RATE)
+    # Upwards, so that the rate is not exceeded; where all detections may pass, 0.
+    min_score = math.ceil(max(chosen.min_score, 0.0) * 1e4) / 1e4
+    effects = {}
+    for section, folder in folders.items():
+        curve = read_record(folder).curves[chosen.iou]
+        effects[section] = {
+            "rate": float((curve.false_positives >= min_score).sum() / curve.images),
+            "recall": float((curve.found_at >= min_score).mean()),
+        }
+    return {"min_score": min_score, "rate": REPORT_RATE, "iou": chosen.iou, **effects}
+
+
+def _updated_log(output: Path) -> list[dict[str, Any]]:
+    """The log of the test section with the evaluations in a folder, one entry for each set of findings."""
+    entries: dict[str, dict[str, Any]] = {entry["model"]: entry for entry in read(RECORD / LOG)}
+    for path in sorted(output.glob("*/metrics.json")):
+        metrics = read(path)
+        if metrics["data"]["section"] != "test":
+            continue
+        protocol = metrics["protocol"].removeprefix("protocol ")
+        when = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc).date().isoformat()
+        new = {"when": when, "model": metrics["model"], "trial": False, "protocols": [], "recall": {}}
+        entry = entries.setdefault(metrics["model"], new)
+        entry["protocols"] = sorted({*entry["protocols"], protocol})
+        if protocol == "film":
+            recall = metrics["detection"][film_results.IOU]["recall"]
+            entry["recall"] = {rate: round(100 * recall[rate]["value"], 1) for rate in film_results.RATES}
+    return list(entries.values())
+
+
+def _set_min_score(config: Path, min_score: float) -> None:
+    """Change the value of a config and leave its comment where it is."""
+    line = rf"min_score: {min_score:g}"
+    text, count = re.subn(
+        r"^min_score: [\d.]+( *)(?=#|$)",
+        lambda found: line.ljust(len(found[0])) if found[1] else line,
+        config.read_text(encoding="utf-8"),
+        flags=re.MULTILINE,
     )
+    if count != 1:
+        sys.exit(f"{config}: expected one line min_score, found {count}")
+    config.write_text(text, encoding="utf-8")
 
 
-def _about_cost(runs: dict[str, Any]) -> str:
-    costs = (
-        f"{variant} {_minutes(run):.0f} min in all, {run['cost']['pairs_per_second']:.1f} pairs/s, "
-        f"{run['cost']['data_loading_share']:.1%} of the training time waiting for data, "
-        f"{run['cost']['peak_memory_gb']:.1f} GB of memory at the most"
-        for variant, run in runs.items()
-    )
-    return (
-        "Both were trained by `train.yaml` on the same pairs with the same seed and steps, by the commands "
-        "of [docs/training.md](../../docs/training.md), both at once on two cores with one thread each: "
-        f"{'; '.join(costs)}. The record is in `models/record`."
-    )
-
-
-def _minutes(run: dict[str, Any]) -> float:
-    """From the start of a training to its end, reading, validation and all."""
-    began, ended = (datetime.fromisoformat(time) for time in (run["starts"][0]["time"], run["ended"]))
-    return (ended - began).total_seconds() / 60
-
-
-def _tell_pages(record: Path) -> None:
-    """Between the marks of the bundle's README and of the model card."""
-    marks = r"(?<=<!-- performance -->\n).*?(?=<!-- end of performance -->)"
-    for path in (BUNDLE / "docs" / "README.md", CARD):
-        words = performance(record) if path != CARD else card_performance(record)
-        text = re.sub(
-            marks, lambda _, words=words: words + "\n", path.read_text(encoding="utf-8"), flags=re.DOTALL
-        )
-        path.write_text(text, encoding="utf-8")
-
-
-def _tell_metadata(record: Path) -> None:
+def _write_metadata(recall: dict[str, Any]) -> None:
     path = BUNDLE / "configs" / "metadata.json"
-    metadata = _read(path)
-    recall = _read(record / "clnet_test.json")["detection"][IOU]["recall"]
-    metadata["eval_metrics"] = {f"recall_iou0.5_fpi{rate}": round(recall[rate]["value"], 4) for rate in RATES}
+    metadata = read(path)
+    metadata["eval_metrics"] = {
+        f"recall_iou0.2_fpi{rate}": round(value["value"], 4) for rate, value in recall.items()
+    }
     path.write_text(json.dumps(metadata, indent=4, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _write(path: Path, content: Any) -> None:
@@ -131,6 +195,13 @@ def _write(path: Path, content: Any) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    main(Path(sys.argv[1]))
+    match sys.argv[1:]:
+        case ["film", folder]:
+            ship_film(Path(folder))
+        case ["phantom", folder]:
+            ship_phantom(Path(folder))
+        case ["pages"]:
+            pass
+        case _:
+            sys.exit(__doc__)
+    write_pages(RECORD)

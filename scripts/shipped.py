@@ -1,4 +1,4 @@
-"""The shipped model, evaluated on a data set by the bundle."""
+"""The phantom model, evaluated on a data set by the bundle."""
 
 import os
 import shutil

@@ -16,6 +16,8 @@ from clnet.data.reader import read_image
 COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00")
 GAP = 10  # pixels between the two views
 PAPER, INK = "#16181c", "#d5d9e0"
+Box = tuple[float, float, float, float]
+"""x_min, y_min, x_max, y_max in pixels of the picture."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ def pair_picture(
     marks: Mapping[str, Sequence[Mark]],
     title: str,
     height: int = 520,
+    letter: int | None = None,
 ) -> Image.Image:
     """Draw a pair.
 
@@ -47,8 +50,10 @@ def pair_picture(
         marks: the boxes in each view.
         title: the line above the views.
         height: of the views in the picture, in pixels.
+        letter: size of the letters in pixels, which lines follow; by default it follows `height`.
     """
-    letter = max(height // 34, 11)
+    letter = letter or max(height // 34, 11)
+    line = max(letter // 7, 1)
     font = ImageFont.load_default(size=letter)
     header = 2 * letter
     shown = {name: _to_height(images[name], height, font) for name in VIEW_NAMES}
@@ -58,31 +63,30 @@ def pair_picture(
     lefts = {"cc": 0, "mlo": shown["cc"].width + GAP}
     for name, left in lefts.items():
         picture.paste(shown[name], (left, header))
-    placed: dict[int, list[tuple[float, float, float, float]]] = {}
+    placed: dict[int, list[Box]] = {}
     for name, left in lefts.items():
         image = images[name]
         factor = height / image.shape[0] if image is not None else 1.0
-        for mark in marks.get(name, ()):
-            x0, y0, x1, y1 = (c * factor for c in mark.box)
-            box = (left + x0, header + y0, left + x1, header + y1)
+        boxes = [_moved(mark.box, factor, left, header) for mark in marks.get(name, ())]
+        for mark, box in zip(marks.get(name, ()), boxes, strict=True):
             if mark.lesion is None:
-                _dashed_box(draw, box)
+                _dashed_box(draw, box, line)
                 continue
             placed.setdefault(mark.lesion, []).append(box)
             colour = COLOURS[mark.lesion % len(COLOURS)]
-            draw.rectangle(box, outline=colour, width=max(height // 260, 1))
-            length = draw.textlength(mark.label, font)
+            draw.rectangle(box, outline=colour, width=line)
+            size = draw.textlength(mark.label, font), float(letter)
             draw.text(
-                (_beside(box, length, left, left + shown[name].width), box[1] - 2),
+                (_beside(box, size, left, left + shown[name].width, boxes), box[1] - 2),
                 mark.label,
                 fill=colour,
                 font=font,
                 stroke_width=1,
                 stroke_fill=PAPER,
             )
-    for lesion, boxes in placed.items():
-        if len(boxes) == 2:
-            _link(draw, boxes[0], boxes[1], COLOURS[lesion % len(COLOURS)])
+    for lesion, ends in placed.items():
+        if len(ends) == 2:
+            _link(draw, ends[0], ends[1], COLOURS[lesion % len(COLOURS)], line)
     return picture
 
 
@@ -129,38 +133,46 @@ def _to_height(
     return to_grey(pixels).resize((width, height), Image.Resampling.LANCZOS).convert("RGB")
 
 
-def _beside(box: tuple[float, float, float, float], length: float, left: float, right: float) -> float:
-    """The x position of a label: right of its box, left of it, or on it, wherever the view has room."""
-    after, before = box[2] + 3, box[0] - 3 - length
-    if after + length <= right:
-        return after
-    return before if before >= left else right - length
+def _moved(box: Sequence[float], factor: float, left: float, top: float) -> Box:
+    x_min, y_min, x_max, y_max = (edge * factor for edge in box)
+    return left + x_min, top + y_min, left + x_max, top + y_max
 
 
-def _link(
-    draw: ImageDraw.ImageDraw,
-    first: tuple[float, float, float, float],
-    second: tuple[float, float, float, float],
-    colour: str,
-) -> None:
+def _beside(box: Box, size: tuple[float, float], left: float, right: float, boxes: Sequence[Box]) -> float:
+    """The x position of a label: right of its box, left of it, or on it, wherever the view has room.
+
+    Of the places with room the first that covers none of the boxes is taken, if there is one.
+    """
+    length, letter = size
+    places = [x for x in (box[2] + 3, box[0] - 3 - length) if left <= x <= right - length]
+
+    def is_free(x: float) -> bool:
+        return not any(
+            x < other[2] and other[0] < x + length and box[1] < other[3] and other[1] < box[1] + letter
+            for other in boxes
+        )
+
+    return next(filter(is_free, places), places[0] if places else right - length)
+
+
+def _link(draw: ImageDraw.ImageDraw, first: Box, second: Box, colour: str, width: int) -> None:
     """A dashed line from the right edge of the left box to the left edge of the right box."""
-    _dashed_line(
-        draw, (first[2], (first[1] + first[3]) / 2), (second[0], (second[1] + second[3]) / 2), colour
-    )
+    start, end = (first[2], (first[1] + first[3]) / 2), (second[0], (second[1] + second[3]) / 2)
+    _dashed_line(draw, start, end, colour, width)
 
 
-def _dashed_box(draw: ImageDraw.ImageDraw, box: tuple[float, float, float, float]) -> None:
+def _dashed_box(draw: ImageDraw.ImageDraw, box: Box, width: int) -> None:
     x0, y0, x1, y1 = box
     corners = [(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)]
     for start, end in pairwise(corners):
-        _dashed_line(draw, start, end, "#ffffff")
+        _dashed_line(draw, start, end, "#ffffff", width)
 
 
 def _dashed_line(
-    draw: ImageDraw.ImageDraw, start: tuple[float, float], end: tuple[float, float], colour: str
+    draw: ImageDraw.ImageDraw, start: tuple[float, float], end: tuple[float, float], colour: str, width: int
 ) -> None:
     first, last = np.array(start), np.array(end)
-    steps = max(int(np.linalg.norm(last - first) / 8), 1)
+    steps = max(int(np.linalg.norm(last - first) / (6 + 2 * width)), 1)
     for step in range(steps):
         a, b = (first + (last - first) * (step + part) / steps for part in (0.0, 0.5))
-        draw.line([*a.tolist(), *b.tolist()], fill=colour, width=1)
+        draw.line([*a.tolist(), *b.tolist()], fill=colour, width=width)

@@ -20,6 +20,7 @@ def findings_picture(
     truth: Mapping[str, Boxes] | None = None,
     height: int = 520,
     stored_rows: Mapping[str, int] | None = None,
+    letter: int | None = None,
 ) -> Image.Image:
     """Draw what was found in a breast.
 
@@ -31,6 +32,7 @@ def findings_picture(
         truth: boxes that a reader marked in each view, drawn with broken lines.
         height: of the views in pixels of the picture.
         stored_rows: the rows of each stored image, where `images` are reduced.
+        letter: size of the letters in pixels, which lines follow; by default it follows `height`.
     """
 
     def in_picture(name: str, box: Sequence[float]) -> tuple[float, ...]:
@@ -44,4 +46,4 @@ def findings_picture(
             marks[name].append(Mark(in_picture(name, seen.box), f"{number}: {seen.score:.2f}", number - 1))
     for name, boxes in (truth or {}).items():
         marks[name] += [Mark(in_picture(name, box), "", lesion=None) for box in boxes]
-    return pair_picture(images, marks, title, height)
+    return pair_picture(images, marks, title, height, letter)

@@ -73,7 +73,7 @@ epochs on {training} pairs, tested on {test}. R@t is recall at t false positives
 paper's numbers are of DDSM, by a network a hundred times the size: compare orders, not values. All tables:
 [evidence/](evidence/README.md)."""
 
-LINKS_ANSWER = """The shipped model's detections, linked by its linker and by two rules on depth and size;
+LINKS_ANSWER = """The phantom model's detections, linked by its linker and by two rules on depth and size;
 in %, then in points:"""
 
 GEOMETRY_FINDINGS = """The linker beats both rules in F1. The rule that knows how exactly the phantom
@@ -83,7 +83,7 @@ depth less exactly, so this rule would get worse there; how much the linker woul
 
 WHAT_DECIDES = """## What decides?
 
-- **Training length and data.** {epochs} epochs are short of the plateau: the [shipped
+- **Training length and data.** {epochs} epochs are short of the plateau: the [phantom
   model](../bundle/docs/README.md), with 24, is far better, and half of the data costs [CL-Net and
   VILD](evidence/linker_settings.md) more than 20 points. These tables compare how fast variants learn.
 - **[Temperature](evidence/temperature.md)**: the only setting of the linker whose effect shows in three
@@ -139,13 +139,13 @@ HOW_TO_READ = """## How to read the tables
   refinement](box_refinement.md) that all other rows have. It was added.
 - The two runs of box positions with seed 1 name a commit that is not in the history. Six others that did
   were repeated from one that is, with the same numbers to the last digit shown here.
-- A run has {epochs} epochs and the [shipped model](../../bundle/docs/README.md) 24, which is why that is
+- A run has {epochs} epochs and the [phantom model](../../bundle/docs/README.md) 24, which is why that is
   better."""
 
 GEOMETRY = (
     "# Links beside geometry",
     "Does the linker know more than that a mass has nearly the same depth and size in both views? The "
-    "detections of the [shipped model](../../bundle/docs/README.md) were linked by its linker, and by the "
+    "detections of the [phantom model](../../bundle/docs/README.md) were linked by its linker, and by the "
     "rule that [links data sets without links](../datasets.md#links).",
 )
 

@@ -75,3 +75,21 @@ def test_boxes_are_drawn_at_their_place_in_reduced_images():
     reduced = {name: image[::2, ::2] for name, image in BLACK.items()}
     picture = drawn(LINKED, images=reduced, stored_rows={"cc": 200, "mlo": 200})
     assert (np.asarray(picture) == np.asarray(drawn(LINKED))).all()
+
+
+def test_a_label_is_not_written_over_another_box():
+    alone = PairFindings("p", Detections([[80, 40, 120, 80]], [0.9]))
+    wide = {"cc": np.zeros((200, 200), np.float32), "mlo": None}
+    for truth, on_the_left in (({}, False), ({"cc": [[122, 40, 190, 80]]}, True)):  # where the label would go
+        columns = columns_of(drawn(alone, images=wide, truth=truth, letter=20), COLOURS[0])
+        assert (columns.min() < 80) == on_the_left
+        assert (columns.max() > 120) == (not on_the_left)
+
+
+def test_lines_are_as_wide_as_the_letters_ask_for():
+    widths = []
+    for letter in (14, 28):
+        picture = np.asarray(drawn(LINKED, letter=letter))[-200:, :100]
+        left_edge = (picture[70, :40] == ImageColor.getrgb(COLOURS[0])).all(-1)  # below the label
+        widths.append(int(left_edge.sum()))
+    assert widths == [2, 4]

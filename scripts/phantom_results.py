@@ -1,0 +1,73 @@
+"""The results of the phantom's model as Markdown, from its record in the bundle."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from page_text import percent, table
+
+VARIANTS = {
+    "clnet": "CL-Net, the phantom model",
+    "deformable_detr": "each view alone (`deformable_detr.yaml`)",
+}
+RATES = ("0.125", "0.25", "0.5", "1", "2", "4")
+IOU = "iou=0.5"
+
+
+def performance(record: Path) -> str:
+    """The figures of a record, with links as they are in the bundle's README."""
+    tests = {variant: _read(record / f"{variant}_test.json") for variant in VARIANTS}
+    difference = _read(record / "comparison.json")["runs"]["evaluate-clnet"][IOU]["recall"]
+    runs = {variant: _read(record / f"{variant}_training.json") for variant in VARIANTS}
+    parts = (_recall_table(tests, difference), _about_links(tests["clnet"]["links"][IOU]), _about_cost(runs))
+    return "\n\n".join(parts)
+
+
+def _recall_table(tests: dict[str, Any], difference: dict[str, Any]) -> str:
+    counts = tests["clnet"]["counts"]
+    rows = []
+    for variant, name in VARIANTS.items():
+        recall = tests[variant]["detection"][IOU]["recall"]
+        rows.append([name, *(percent(recall[rate]) for rate in RATES)])
+    differences = (f"{percent(difference[rate])}, p {difference[rate]['p']:.3f}" for rate in RATES)
+    rows.append(["difference", *differences])
+    return (
+        f"On the {counts['pairs']} pairs of the phantom's test section, with {counts['lesion_boxes']} boxes "
+        f"around {counts['lesions']} masses: recall in % of boxes at t false positives per image, IoU ≥ 0.5, "
+        "with 95% intervals from a bootstrap over patients.\n\n"
+    ) + table(["", *(f"R@{rate}" for rate in RATES)], rows)
+
+
+def _about_links(links: dict[str, Any]) -> str:
+    every, several = links["all"], links["several_lesions"]
+    return (
+        f"Links: precision {percent(every['precision'])}, recall "
+        f"{percent(every['recall'])}; of the masses that are found in both views, "
+        f"{percent(every['accuracy'])} are linked correctly, in breasts with several masses "
+        f"{percent(several['accuracy'])}."
+    )
+
+
+def _about_cost(runs: dict[str, Any]) -> str:
+    costs = (
+        f"{variant} {_minutes(run):.0f} min in all, {run['cost']['pairs_per_second']:.1f} pairs/s, "
+        f"{run['cost']['data_loading_share']:.1%} of the training time waiting for data, "
+        f"{run['cost']['peak_memory_gb']:.1f} GB of memory at the most"
+        for variant, run in runs.items()
+    )
+    return (
+        "Both were trained by `train.yaml` on the same pairs with the same seed and steps, by the commands "
+        "of [docs/training.md](../../docs/training.md), both at once on two cores with one thread each: "
+        f"{'; '.join(costs)}. The record is in `models/record`."
+    )
+
+
+def _minutes(run: dict[str, Any]) -> float:
+    """From the start of a training to its end, reading, validation and all."""
+    began, ended = (datetime.fromisoformat(time) for time in (run["starts"][0]["time"], run["ended"]))
+    return (ended - began).total_seconds() / 60
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
