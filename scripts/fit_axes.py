@@ -1,6 +1,6 @@
 """Fits how depth in CC follows from the place in MLO: `axes` of a config, see clnet/networks/geometry.py.
 
-    python scripts/fit_axes.py DATASET --size 640 320
+    python scripts/fit_axes.py DATASET --size 512 256
 
 Least squares over the breasts of the training section with one mass in each view, whose link is certain.
 """

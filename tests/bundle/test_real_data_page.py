@@ -30,9 +30,6 @@ SMALL_FILM = {**SMALL, "max_epochs": 1, "width": 32}
 SMALL_PAPER = {**SMALL, "workers": 0, "iterations": 2}
 
 
-SMALL_FILM = {key: value for key, value in SMALL_PAPER.items() if key != "iterations"} | {"max_epochs": 1}
-
-
 @pytest.fixture
 def checkout(tmp_path):
     """What the commands may change is a copy."""
