@@ -1,11 +1,11 @@
 """The results of the film model as Markdown, from its record in the bundle."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from page_text import percent, table
+from record_files import read, read_lines
 
 from clnet.evaluation.error_types import ERROR_TYPES
 
@@ -70,16 +70,6 @@ def cpu_hours(epochs: list[Mapping[str, Any]]) -> float:
     seconds = [line["cpu_seconds"] for line in epochs]
     ends = [now for now, later in zip(seconds, [*seconds[1:], 0.0], strict=True) if later < now]
     return sum(ends) / 3600
-
-
-def read(path: Path) -> Any:
-    """The content of a JSON file."""
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a JSONL file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def _about_section(test: Mapping[str, Any]) -> str:

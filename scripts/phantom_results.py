@@ -1,11 +1,11 @@
 """The results of the phantom's model as Markdown, from its record in the bundle."""
 
-import json
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from page_text import percent, table
+from record_files import read
 
 VARIANTS = {
     "clnet": "CL-Net, the phantom model",
@@ -17,9 +17,9 @@ IOU = "iou=0.5"
 
 def performance(record: Path) -> str:
     """The figures of a record, with links as they are in the bundle's README."""
-    tests = {variant: _read(record / f"{variant}_test.json") for variant in VARIANTS}
-    difference = _read(record / "comparison.json")["runs"]["evaluate-clnet"][IOU]["recall"]
-    runs = {variant: _read(record / f"{variant}_training.json") for variant in VARIANTS}
+    tests = {variant: read(record / f"{variant}_test.json") for variant in VARIANTS}
+    difference = read(record / "comparison.json")["runs"]["evaluate-clnet"][IOU]["recall"]
+    runs = {variant: read(record / f"{variant}_training.json") for variant in VARIANTS}
     parts = (_recall_table(tests, difference), _about_links(tests["clnet"]["links"][IOU]), _about_cost(runs))
     return "\n\n".join(parts)
 
@@ -67,7 +67,3 @@ def _minutes(run: dict[str, Any]) -> float:
     """From the start of a training to its end, reading, validation and all."""
     began, ended = (datetime.fromisoformat(time) for time in (run["starts"][0]["time"], run["ended"]))
     return (ended - began).total_seconds() / 60
-
-
-def _read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))

@@ -8,7 +8,6 @@ OUTPUT is the folder in which the commands of docs/real_data.md (film) or docs/t
 `pages` writes the figures of the record again. The picture of the film model is scripts/film_figure.py's.
 """
 
-import json
 import math
 import re
 import shutil
@@ -19,8 +18,8 @@ from typing import Any
 
 import film_results
 import phantom_results
-from film_results import read, read_lines
 from page_text import write_between_marks
+from record_files import read, read_lines, write
 
 from clnet.evaluation.record import read_record
 from clnet.evaluation.threshold import threshold_at_rate
@@ -52,12 +51,12 @@ def ship_film(output: Path) -> None:
     _copy_training(output / "film-seed0", "film")
     seeds = sorted(output.glob("film-seed*/metrics.jsonl"))
     best = {path.parent.name.removeprefix("film-seed"): _best_validation(read_lines(path)) for path in seeds}
-    _write(RECORD / "film_seeds.json", best)
+    write(RECORD / "film_seeds.json", best)
     for name, content in metrics.items():
-        _write(RECORD / f"film_{name}.json", content)
+        write(RECORD / f"film_{name}.json", content)
     threshold = _choose_threshold(output)
-    _write(RECORD / "film_threshold.json", threshold)
-    _write(RECORD / LOG, _updated_log(output))
+    write(RECORD / "film_threshold.json", threshold)
+    write(RECORD / LOG, _updated_log(output))
     for config in ("film.yaml", "inference.yaml"):
         _set_min_score(BUNDLE / "configs" / config, threshold["min_score"])
     _write_metadata(metrics["test"]["detection"][film_results.IOU]["recall"])
@@ -69,7 +68,7 @@ def ship_phantom(output: Path) -> None:
     for variant in phantom_results.VARIANTS:
         _copy_training(output / f"{variant}-seed0", variant)
         shutil.copy(output / f"evaluate-{variant}" / "metrics.json", RECORD / f"{variant}_test.json")
-    _write(RECORD / "comparison.json", read(output / "comparison" / "comparison.json"))
+    write(RECORD / "comparison.json", read(output / "comparison" / "comparison.json"))
 
 
 def film_passages(record: Path) -> dict[Path, str]:
@@ -115,7 +114,7 @@ def _film_metrics(output: Path, name: str, weights: Path) -> dict[str, Any]:
 
 def _copy_training(run: Path, name: str) -> None:
     """Settings and epochs of a run; of the machine's paths only the names are kept."""
-    _write(RECORD / f"{name}_training.json", _without_folders(read(run / "run.json")))
+    write(RECORD / f"{name}_training.json", _without_folders(read(run / "run.json")))
     shutil.copy(run / "metrics.jsonl", RECORD / f"{name}_epochs.jsonl")
 
 
@@ -169,7 +168,7 @@ def _updated_log(output: Path) -> list[dict[str, Any]]:
 
 def _set_min_score(config: Path, min_score: float) -> None:
     """Change the value of a config and leave its comment where it is."""
-    line = rf"min_score: {min_score:g}"
+    line = f"min_score: {min_score:g}"
     text, count = re.subn(
         r"^min_score: [\d.]+( *)(?=#|$)",
         lambda found: line.ljust(len(found[0])) if found[1] else line,
@@ -187,11 +186,7 @@ def _write_metadata(recall: dict[str, Any]) -> None:
     metadata["eval_metrics"] = {
         f"recall_iou0.2_fpi{rate}": round(value["value"], 4) for rate, value in recall.items()
     }
-    path.write_text(json.dumps(metadata, indent=4, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _write(path: Path, content: Any) -> None:
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write(path, metadata, indent=4)
 
 
 if __name__ == "__main__":
