@@ -110,8 +110,9 @@ def _run_config(folder: Path) -> ConfigParser:
 
 def _inference_after(training: Mapping[str, Any], inference: Mapping[str, Any]) -> ConfigParser:
     """The config of inference with network and preprocessing of a training."""
-    own = {key: inference[key] for key in ("network", "amp", "weights")}
-    parser = ConfigParser({**inference, **training, **own})
+    own = {key: inference[key] for key in ("network", "amp", "shipped_weights", "weights")}
+    # The trained weights include those of the backbone; the file that it began with may be gone.
+    parser = ConfigParser({**inference, **training, **own, "backbone_weights": None})
     parser["preprocessing#transforms"] = [*parser["preprocessing#transforms"], "@finish"]
     return parser
 

@@ -23,6 +23,8 @@ from clnet.predict.folder_run import PredictSettings, predict
 
 FILM = ROOT / "tests" / "data" / "cbis-ddsm" / "left_cc.dcm"
 
+MIN_SCORE = 0.3  # of the phantom's model
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -63,14 +65,14 @@ def predicted(folder):
     """What `clnet predict` says of the same files, pair by pair, by one thread: rounding depends on both."""
     output = folder / "predicted"
     torch.set_num_threads(1)
-    settings = PredictSettings(device="cpu", workers=0, batch_size=1)
+    settings = PredictSettings("phantom", device="cpu", workers=0, batch_size=1)
     predict(folder / "phantom" / "images", output, settings)
     return output
 
 
 def expected_lesions(predicted, pair_id):
     pair = next(pair for pair in read_findings(predicted / "findings.json") if pair.pair_id == pair_id)
-    return pair, merge_into_lesions(pair, PredictSettings.min_score)
+    return pair, merge_into_lesions(pair, MIN_SCORE)
 
 
 def test_info_lists_the_tasks_of_the_app(client):

@@ -7,7 +7,8 @@ from collections import defaultdict
 import numpy as np
 import pytest
 from label_client import Client
-from label_server import NO_SCORING, PYTHON, ROOT, free_port, needs_venv, running
+from label_server import NO_SCORING, PYTHON, free_port, needs_venv, running
+from phantom_bundle import make_phantom_bundle
 
 from clnet.data.datalist import Datalist, write_datalist
 from clnet.data.header import read_header
@@ -34,9 +35,8 @@ def client(folder):
     shutil.copytree(PYTHON.parents[1] / "monailabel" / "sample-apps" / "monaibundle", app)
     (app / "model").mkdir(exist_ok=True)
     bundle = app / "model" / "clnet_detection"
-    shutil.copytree(ROOT / "bundle", bundle)
+    make_phantom_bundle(bundle)
     config = json.loads((bundle / "configs" / "inference.json").read_text())
-    assert config["min_score"] == PredictSettings.min_score
     config["min_score"] = MIN_SCORE
     (bundle / "configs" / "inference.json").write_text(json.dumps(config))
     command = [PYTHON, "-m", "clnet.apps.label.stock", "start_server", "--app", app]
@@ -58,7 +58,7 @@ def predicted(folder):
         cc, mlo = (view, None) if name.endswith("_CC") else (None, view)
         pairs.append(Pair(name, name, name.split("_")[1], cc, mlo))
     write_datalist(Datalist("single views", {"test": tuple(pairs)}), folder / "views" / "datalist.json")
-    settings = PredictSettings(device="cpu", workers=0, batch_size=1, min_score=MIN_SCORE)
+    settings = PredictSettings("phantom", device="cpu", workers=0, batch_size=1, min_score=MIN_SCORE)
     predict(folder / "views" / "datalist.json", folder / "predicted", settings)
     coco = json.loads((folder / "predicted" / "coco.json").read_text())
     names = {image["id"]: image["file_name"] for image in coco["images"]}

@@ -1,13 +1,13 @@
 """Training in the MONAI Label app: labels in, a better model out, or the old one kept."""
 
 import json
-import shutil
 
 import pytest
 from label_client import Client, labels_of
-from label_server import NO_SCORING, ROOT, start_server, wait_for
+from label_server import NO_SCORING, start_server, wait_for
 from label_training import QUICK, finished, said, spoil, train
 from mlflow.tracking import MlflowClient
+from phantom_bundle import make_phantom_bundle
 
 from clnet.data.datalist import read_datalist
 from clnet.phantom.dataset import PhantomSettings, make_phantom
@@ -18,7 +18,7 @@ def folder(tmp_path_factory):
     """A phantom, and a bundle whose model ranks its detections the wrong way round."""
     folder = tmp_path_factory.mktemp("training")
     make_phantom(folder / "phantom", PhantomSettings(pairs=20, seed=3), workers=1)
-    shutil.copytree(ROOT / "bundle", folder / "bundle")
+    make_phantom_bundle(folder / "bundle")
     spoil(folder / "bundle" / "models" / "model.pt")
     return folder
 

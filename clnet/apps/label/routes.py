@@ -72,7 +72,12 @@ def get_findings(
     pair = app.catalog.pairs()[pair_id]
     model, _, findings = app.model.find(app.catalog.fetched(pair))
     least = model.min_score if min_score is None else min_score
-    return {"model": model.name, "notice": model.notice, "lesions": lesions_of(findings, least)}
+    return {
+        "model": model.name,
+        "notice": model.notice,
+        "min_score": model.min_score,
+        "lesions": lesions_of(findings, least),
+    }
 
 
 @router.get("/pairs/{pair_id}/{view}/pixels", dependencies=[reader], summary="Pixels of a view")

@@ -72,7 +72,7 @@ class TrainPair(TrainTask):
         params["batch_size"] = min(params["batch_size"], pairs["training"])
         run = time.strftime("fine_tune-%Y%m%d-%H%M%S")
         report_progress(f"{pairs['training']} pairs to train on, {pairs['validation']} to validate on")
-        self._run_bundle("training", "fine_tune", run_name=run, **params)
+        self._run_bundle("training", "fine_tune", run_name=run, weights=self.model.weights, **params)
         new = self.folder / "runs" / run / "model.pt"
         recalls = {
             name: self._evaluate(f"{run}-{name}", weights)

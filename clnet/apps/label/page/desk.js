@@ -5,13 +5,13 @@ import * as labels from "./labelling.js";
 import { Undo } from "./undo.js";
 
 const NO_PAIR = { pair_id: null, laterality: "", views: { cc: null, mlo: null }, label: null };
-const DEFAULT_MIN_SCORE = 0.3; // of the findings shown, as in the reports of `clnet predict`
+const DEFAULT_MIN_SCORE = 0.3; // until the model says its own
 
 export class Desk extends EventTarget {
   constructor() {
     super();
     this.showsModel = true;
-    this.minScore = DEFAULT_MIN_SCORE;
+    this.chosenMinScore = null; // by the slider
     this.tool = "edit"; // or "pan", "link"
     this.put(NO_PAIR);
   }
@@ -33,7 +33,7 @@ export class Desk extends EventTarget {
   put(pair) {
     this.pair = pair; // as the server returns it
     this.undo = new Undo(labels.fromJson(pair.label, pair.views));
-    this.findings = null; // {model, notice, lesions}; null while the model is running, or if it failed
+    this.findings = null; // {model, notice, min_score, lesions}; null while the model is running, or if it failed
     this.findingsError = null;
     this.tool = this.tool === "link" ? "edit" : this.tool;
     this.clearSelection();
@@ -42,6 +42,15 @@ export class Desk extends EventTarget {
 
   clear() {
     this.put(NO_PAIR);
+  }
+
+  // Of the findings shown; by default as in the reports of `clnet predict`.
+  get minScore() {
+    return this.chosenMinScore ?? this.findings?.min_score ?? DEFAULT_MIN_SCORE;
+  }
+
+  set minScore(score) {
+    this.chosenMinScore = score;
   }
 
   get labelling() {
