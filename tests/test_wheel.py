@@ -115,7 +115,7 @@ def test_the_training_of_the_copy_gives_a_model_to_load_and_to_evaluate(done, ru
     assert json.loads((trained / "run.json").read_text())["status"] == "finished"
     name = run("python", "-c", "import clnet; print(clnet.load('output/clnet-seed0').name)").strip()
     assert name == f"clnet clnet-seed0 {weights_digest(trained / 'model.pt')}"
-    shutil.copy(trained / "model.pt", done / "output" / "mine" / "models")
+    shutil.copy(trained / "model.pt", done / "output" / "mine" / "models" / "phantom.pt")
     files = str([f"output/mine/configs/{name}.yaml" for name in ("train", "evaluate")])
     run("python", "-m", "monai.bundle", "run", "evaluating", "--config_file", files, *SMALL_OPTIONS)
     evaluated = done / "output" / "evaluate-clnet"

@@ -28,7 +28,7 @@ FILMS = ROOT / "tests" / "data" / "cbis-ddsm"
 sys.path.insert(0, str(ROOT / "tests" / "data"))
 from test_bad_input import REFUSED  # noqa: E402
 
-NOTICE = "Demonstration model trained on a phantom, not for patients"
+NOTICE = "Research model trained on scanned films, not for patients"
 SECRETS = ("secret", "19990704", "19500102")
 MIN_SCORE = 0.2
 
