@@ -12,6 +12,12 @@ def add_bundle(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         description="Print where the MONAI bundle is that clnet brings, or copy it.",
     )
     command.add_argument("--copy", type=Path, metavar="DIR", help="new or empty folder to copy it to")
+    command.add_argument(
+        "--model",
+        choices=["film", "phantom"],
+        default="film",
+        help="which of its models becomes the copy's own (default: film)",
+    )
     command.set_defaults(run=_bundle)
 
 
@@ -20,7 +26,7 @@ def _bundle(options: argparse.Namespace) -> None:
 
     folder = bundle_folder()
     if options.copy:
-        copy_bundle(options.copy)
+        copy_bundle(options.copy, options.model)
         folder = options.copy
     print(f"bundle    {folder}")
     print(f"training  python -m monai.bundle run training --config_file {folder / 'configs' / 'train.yaml'}")

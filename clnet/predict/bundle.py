@@ -16,13 +16,12 @@ from clnet.distributed import process_device
 from clnet.predict.loading import PairLoader
 from clnet.predict.model import BundleModel
 from clnet.predict.model_name import weights_digest
-from clnet.predict.shipped import BundleError, bundle_folder
+from clnet.predict.shipped import PHANTOM, PHANTOM_NOTICE, BundleError, bundle_folder
 
 CONFIG, PHANTOM_CONFIG = "configs/inference.yaml", "configs/phantom.yaml"
 METADATA = "configs/metadata.json"
 RUN, RUN_WEIGHTS = "run.json", "model.pt"
 RUN_NOTICE = "Research model, not for patients"
-PHANTOM, PHANTOM_NOTICE = "phantom", "Demonstration model trained on a phantom, not for patients"
 
 
 def load(source: str | Path | None = None, device: torch.device | str | None = None) -> BundleModel:

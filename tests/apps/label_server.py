@@ -13,7 +13,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from phantom_bundle import make_phantom_bundle
+
+from clnet.predict.shipped import copy_bundle
 
 ROOT = Path(__file__).parent.parent.parent
 PYTHON = ROOT / ".venv-label" / "bin" / "python"
@@ -92,7 +93,8 @@ def start_server(studies, app, *words, **env):
     address = f"http://127.0.0.1:{port}"
     app.mkdir(parents=True, exist_ok=True)
     if "bundle" not in words:
-        words = (*words, "--conf", "bundle", make_phantom_bundle(app / "phantom_bundle"))
+        copy_bundle(app / "phantom_bundle", "phantom")
+        words = (*words, "--conf", "bundle", app / "phantom_bundle")
     command = [ROOT / "scripts" / "label", studies, "--app", app, "--port", port, *words]
     # The datastore's file locks and MONAI Label's .env are looked for in the working directory.
     with running(command, app / "server.txt", f"{address}/clnet/", env, cwd=app):

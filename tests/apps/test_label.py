@@ -124,7 +124,7 @@ def test_findings_are_those_of_predict(client, predicted):
                     assert got[view]["score"] == detections.scores[seen.index]
             linked += lesion.is_linked
     assert linked >= 2
-    assert "not for patients" in answer["notice"]
+    assert "phantom" in answer["notice"]
 
 
 def test_infer_returns_the_boxes_of_the_image_with_the_linked_box_of_its_partner(client, predicted):

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from label_client import Client
 from label_server import NO_SCORING, PYTHON, free_port, needs_venv, running
-from phantom_bundle import make_phantom_bundle
 
 from clnet.data.datalist import Datalist, write_datalist
 from clnet.data.header import read_header
 from clnet.data.pair import Pair, View
 from clnet.phantom.dataset import PhantomSettings, make_phantom
 from clnet.predict.folder_run import PredictSettings, predict
+from clnet.predict.shipped import copy_bundle
 
 MIN_SCORE = 0.05  # a single view gives lower scores
 NAMES = ("00001_L_CC", "00001_L_MLO", "00002_L_MLO", "00002_R_CC", "00002_R_MLO")
@@ -35,7 +35,7 @@ def client(folder):
     shutil.copytree(PYTHON.parents[1] / "monailabel" / "sample-apps" / "monaibundle", app)
     (app / "model").mkdir(exist_ok=True)
     bundle = app / "model" / "clnet_detection"
-    make_phantom_bundle(bundle)
+    copy_bundle(bundle, "phantom")
     config = json.loads((bundle / "configs" / "inference.json").read_text())
     config["min_score"] = MIN_SCORE
     (bundle / "configs" / "inference.json").write_text(json.dumps(config))

@@ -7,10 +7,10 @@ from label_client import Client, labels_of
 from label_server import NO_SCORING, start_server, wait_for
 from label_training import QUICK, finished, said, spoil, train
 from mlflow.tracking import MlflowClient
-from phantom_bundle import make_phantom_bundle
 
 from clnet.data.datalist import read_datalist
 from clnet.phantom.dataset import PhantomSettings, make_phantom
+from clnet.predict.shipped import copy_bundle
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def folder(tmp_path_factory):
     """A phantom, and a bundle whose model ranks its detections the wrong way round."""
     folder = tmp_path_factory.mktemp("training")
     make_phantom(folder / "phantom", PhantomSettings(pairs=20, seed=3), workers=1)
-    make_phantom_bundle(folder / "bundle")
+    copy_bundle(folder / "bundle", "phantom")
     spoil(folder / "bundle" / "models" / "model.pt")
     return folder
 
