@@ -243,3 +243,9 @@ def test_the_bundle_is_copied_to_an_empty_folder_only(tmp_path, capsys):
     assert "mine: not an empty folder" in capsys.readouterr().err
     assert main(["bundle"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == f"bundle    {ROOT / 'bundle'}"
+
+
+def test_a_copy_of_the_bundle_may_have_the_phantoms_model_as_its_own(tmp_path):
+    main(["bundle", "--copy", str(tmp_path / "mine"), "--model", "phantom"])
+    own, phantom = clnet.load(tmp_path / "mine"), clnet.load("phantom")
+    assert (own.name, own.notice, own.min_score) == (phantom.name, phantom.notice, phantom.min_score)
