@@ -158,8 +158,7 @@ def _links_section(record: Path) -> str:
     return (
         "Links, test section, IoU ≥ 0.2, at 0.5 false positives per image. CBIS-DDSM does not say which mass "
         "is which: links are certain where there is one mass in each view; elsewhere they come from geometry "
-        "or are missing. Unsure detections are linked as well, so the precision of all links says little and "
-        "is left out.\n\n" + table(heads, rows)
+        "or are missing. A link counts from a score of 0.5 on.\n\n" + table(heads, rows)
     )
 
 
