@@ -74,8 +74,7 @@ def _annotation(
 ) -> GraphicAnnotation:
     """The boxes of an image, their labels, and a line at its top that says what they are."""
     regions = [region for region in report.regions if region.source is source]
-    found = f"{len(breast.lesions)} masses" if len(breast.lesions) != 1 else "1 mass"
-    heading = f"CL-Net: {found if breast.lesions else 'no masses found'}"
+    heading = f"CL-Net: {breast.summary}"
     top = TextObject(
         f"{heading}. {report.notice}" if report.notice else heading,
         AnnotationUnitsValues.DISPLAY,

@@ -64,7 +64,7 @@ def make_document(
         template: the number of the root's template.
         children: of the root, after its language.
     """
-    root = ContainerContentItem(concept(title), template_id=template)
+    root = ContainerContentItem(concept(title), is_content_continuous=False, template_id=template)
     language = code_item(MODIFIER, DCM.LanguageOfContentItemAndDescendants, ENGLISH)
     root.ContentSequence = ContentSequence([language])
     with quiet():
@@ -76,20 +76,29 @@ def make_document(
     return document
 
 
-def library_entries(report: StudyReport) -> list[Dataset]:
-    """The images of the library (TID 1601, 4020); what their files do not say is left out."""
+def library_entries(report: StudyReport, name: Code | None = None) -> list[Dataset]:
+    """The images of the library (TID 1601, 4020); what their files do not say is left out.
+
+    Args:
+        report: about these images.
+        name: of each entry. The templates have none, but OHIF needs one where it shows a report as text.
+    """
     return [
-        _library_entry(source, breast.laterality, view)
+        _library_entry(source, breast.laterality, view, name)
         for breast in report.breasts
         for view, source in breast.sources.items()
     ]
 
 
-def _library_entry(source: Dataset, side: str, view: str) -> Dataset:
+def _library_entry(source: Dataset, side: str, view: str, name: Code | None) -> Dataset:
     image = ImageContentItem(
-        concept(DCM.ImageLibrary), source.SOPClassUID, source.SOPInstanceUID, relationship_type=CONTAINS
+        concept(name or DCM.ImageLibrary),
+        source.SOPClassUID,
+        source.SOPInstanceUID,
+        relationship_type=CONTAINS,
     )
-    del image.ConceptNameCodeSequence  # highdicom asks for a name where the templates have none
+    if name is None:
+        del image.ConceptNameCodeSequence  # highdicom always asks for one
     return node(image, *_image_facts(source, side, view))
 
 
@@ -147,7 +156,8 @@ def code_item(relationship: RelationshipTypeValues, name: Code, value: Code) -> 
 
 def container(relationship: RelationshipTypeValues, name: Code, *children: Dataset) -> Dataset:
     """A heading with its children."""
-    return node(ContainerContentItem(concept(name), relationship_type=relationship), *children)
+    heading = ContainerContentItem(concept(name), is_content_continuous=False, relationship_type=relationship)
+    return node(heading, *children)
 
 
 def node(item: ContentItem, *children: Dataset) -> Dataset:

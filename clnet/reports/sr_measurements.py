@@ -8,10 +8,11 @@
         Measurement Group      TID 1410, one for each box
           Tracking Identifier    "L1 CC"
           Finding, Finding Site  breast mass, left breast
+          L1 CC, also in MLO     the detector's score by the name of the box, for viewers that show no comment
           Certainty of Finding   the detector's score
           Certainty of Feature   if both views show the lesion: the linker's score, and the lesion's UID
           Image Region           the box, a closed polyline that bounds the mass
-          Comment                what viewers show: "L1 CC 0.87, also in MLO"
+          Comment                "L1 CC 0.87, also in MLO", which OHIF lists as the label of a measurement
       Qualitative Evaluations  for each breast whether a mass was detected; the notice
 
 The two boxes of a linked lesion have Tracking Unique Identifiers of their own, since OHIF draws one box for
@@ -20,6 +21,7 @@ the box of a group from its first measurement: so that one says which region it 
 """
 
 import numpy as np
+from highdicom.coding_schemes import CodingSchemeIdentificationItem
 from highdicom.sr.content import (
     CoordinatesForMeasurement,
     FindingSite,
@@ -61,8 +63,10 @@ from clnet.reports.sr_document import (
 )
 from clnet.reports.study import BreastReport, Region, StudyReport, uid_of
 
+SOURCE = Code("260753009", "SCT", "Source")
 DETECTED = Code("260373001", "SCT", "Detected")
 NOT_DETECTED = Code("260415000", "SCT", "Not detected")
+SCHEME = CodingSchemeIdentificationItem("99CLNET", name="clnet: names of boxes")
 QUALITATIVE_EVALUATIONS = Code("C0034375", "UMLS", "Qualitative Evaluations")
 
 
@@ -77,7 +81,11 @@ def measurement_report(report: StudyReport) -> ComprehensiveSR:
         groups = [_group(report, region) for region in report.regions]
         children.append(container(CONTAINS, DCM.ImagingMeasurements, *groups))
     children.append(_evaluations(report))
-    return make_document(report, "measurements", DCM.ImagingMeasurementReport, "1500", children)
+    # OHIF draws the boxes of a report with the first title, and fails without any; others it shows as text.
+    title = DCM.ImagingMeasurementReport if report.regions else DCM.OncologyMeasurementReport
+    document = make_document(report, "measurements", title, "1500", children)
+    document.CodingSchemeIdentificationSequence = [SCHEME]
+    return document
 
 
 def _device(report: StudyReport) -> ObserverContext:
@@ -91,19 +99,18 @@ def _device(report: StudyReport) -> ObserverContext:
 
 def _library(report: StudyReport) -> Dataset:
     modality = code_item(CONTEXT, DCM.Modality, codes.cid29.Mammography)
-    return container(
-        CONTAINS,
-        DCM.ImageLibrary,
-        container(CONTAINS, DCM.ImageLibraryGroup, modality, *library_entries(report)),
-    )
+    entries = library_entries(report, SOURCE)
+    images = container(CONTAINS, DCM.ImageLibraryGroup, modality, *entries)
+    return container(CONTAINS, DCM.ImageLibrary, images)
 
 
 def _group(report: StudyReport, region: Region) -> Dataset:
     """One box."""
     points = np.array(outline(region.detection.box))
     image = SourceImageForRegion(region.source.SOPClassUID, region.source.SOPInstanceUID)
-    finding = Measurement(DCM.CertaintyOfFinding, percent(region.detection.score), PERCENT)
-    measurements = [finding]
+    score = percent(region.detection.score)
+    named = Measurement(_name(region), score, PERCENT)
+    measurements = [named, Measurement(DCM.CertaintyOfFinding, score, PERCENT)]
     if region.lesion.is_linked and region.lesion.link_score is not None:
         link = Measurement(DCM.CertaintyOfFeature, percent(region.lesion.link_score), PERCENT)
         link[0].ContentSequence = ContentSequence(
@@ -120,11 +127,17 @@ def _group(report: StudyReport, region: Region) -> Dataset:
         geometric_purpose=codes.cid219.BoundedBy,
     )
     # highdicom's group takes no measurement that says so.
-    finding[0].ContentSequence = ContentSequence(
+    named[0].ContentSequence = ContentSequence(
         [CoordinatesForMeasurement(GraphicTypeValues.POLYLINE, points, image)]
     )
     group.ContentSequence.append(TextContentItem(DCM.Comment, region.label, CONTAINS))
     return group
+
+
+def _name(region: Region) -> Code:
+    """The name of a box as a code of our own, such as ("L1 CC+MLO", 99CLNET, "L1 CC, also in MLO")."""
+    value = region.name_in_view.replace(", also in ", "+").replace(", not seen in ", "-")
+    return Code(value, SCHEME.CodingSchemeDesignator, region.name_in_view)
 
 
 def _algorithm(report: StudyReport) -> AlgorithmIdentification:
@@ -135,10 +148,17 @@ def _algorithm(report: StudyReport) -> AlgorithmIdentification:
 
 def _evaluations(report: StudyReport) -> Dataset:
     """That the breasts were looked at, and what for."""
-    notice = [TextContentItem(DCM.Comment, report.notice, CONTAINS)] if report.notice else []
-    return container(CONTAINS, QUALITATIVE_EVALUATIONS, *map(_evaluation, report.breasts), *notice)
+    words = [_in_words(breast) for breast in report.breasts]
+    comments = [TextContentItem(DCM.Comment, text, CONTAINS) for text in (*words, report.notice) if text]
+    return container(CONTAINS, QUALITATIVE_EVALUATIONS, *map(_evaluation, report.breasts), *comments)
 
 
 def _evaluation(breast: BreastReport) -> Dataset:
     answer = code_item(CONTAINS, MASS, DETECTED if breast.lesions else NOT_DETECTED)
     return node(answer, FindingSite(SIDES[breast.laterality]))
+
+
+def _in_words(breast: BreastReport) -> str:
+    """Such as "Left breast: no masses found in CC and MLO"."""
+    views = " and ".join(view.upper() for view in breast.sources)
+    return f"{SIDES[breast.laterality].meaning}: {breast.summary} in {views}"

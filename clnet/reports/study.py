@@ -60,6 +60,12 @@ class BreastReport:
     sources: Mapping[str, Dataset]
     picture: Image.Image | None = None
 
+    @property
+    def summary(self) -> str:
+        """The number of lesions in words, such as "2 masses found"."""
+        number = len(self.lesions)
+        return f"{number or 'no'} {'mass' if number == 1 else 'masses'} found"
+
 
 @dataclass(frozen=True)
 class Region:
@@ -91,10 +97,16 @@ class Region:
         return self.lesion.views[self.view]
 
     @property
+    def name_in_view(self) -> str:
+        """Such as "L1 CC, also in MLO"."""
+        return ", ".join(filter(None, (f"{self.name} {self.view.upper()}", self.elsewhere)))
+
+    @property
     def label(self) -> str:
-        """What viewers show beside the box, such as "L1 CC 0.87, also in MLO"."""
-        label = f"{self.name} {self.view.upper()} {self.detection.score:.2f}"
-        return f"{label}, {self.elsewhere}" if self.elsewhere else label
+        """What is shown beside the box, such as "L1 CC 0.87, also in MLO"."""
+        return ", ".join(
+            filter(None, (f"{self.name} {self.view.upper()} {self.detection.score:.2f}", self.elsewhere))
+        )
 
 
 @dataclass(frozen=True)

@@ -176,6 +176,35 @@ def test_a_region_is_told_to_be_a_bounding_box_of_a_mass_in_a_breast(linked):
         assert [site.value.meaning for site in group.finding_sites] == ["Left breast"]
 
 
+def test_the_first_measurement_of_a_box_has_its_name_and_says_where_it_is(linked):
+    # OHIF shows the names of measurements on the image, and takes the place of a box from the first of them.
+    groups = highdicom.sr.srread(linked / "measurements.dcm").content.get_planar_roi_measurement_groups()
+    first = [next(item for item in group[0].ContentSequence if item.ValueType == "NUM") for group in groups]
+    names = [item.ConceptNameCodeSequence[0] for item in first]
+    assert [(name.CodeValue, name.CodeMeaning) for name in names] == [
+        ("L1 CC+MLO", "L1 CC, also in MLO"),
+        ("L1 MLO+CC", "L1 MLO, also in CC"),
+        ("L2 CC-MLO", "L2 CC, not seen in MLO"),
+    ]
+    (scheme,) = pydicom.dcmread(linked / "measurements.dcm").CodingSchemeIdentificationSequence
+    assert {name.CodingSchemeDesignator for name in names} == {scheme.CodingSchemeDesignator} == {"99CLNET"}
+    for item, group in zip(first, groups, strict=True):
+        (region,) = item.ContentSequence
+        assert region.RelationshipType == "INFERRED FROM"
+        assert list(region.GraphicData) == group.roi.value.flatten().tolist()
+
+
+def test_every_item_of_a_measurement_report_has_a_name(study):
+    # OHIF cannot show a report as text otherwise.
+    def items(item):
+        for child in item.get("ContentSequence", ()):
+            yield child
+            yield from items(child)
+
+    document = pydicom.dcmread(study[2] / "measurements.dcm")
+    assert all(item.ConceptNameCodeSequence[0].CodeMeaning for item in items(document))
+
+
 def evaluations(folder):
     (evaluated,) = children(pydicom.dcmread(folder / "measurements.dcm"), "C0034375")
     return {
@@ -184,8 +213,18 @@ def evaluations(folder):
     }
 
 
+def comments(folder):
+    (evaluated,) = children(pydicom.dcmread(folder / "measurements.dcm"), "C0034375")
+    return [item.TextValue for item in children(evaluated, "121106")]
+
+
 def test_a_measurement_report_says_for_each_breast_whether_a_mass_was_detected(linked):
     assert evaluations(linked) == {"Left breast": "Detected", "Right breast": "Not detected"}
+    assert comments(linked) == [
+        "Left breast: 2 masses found in CC and MLO",
+        "Right breast: no masses found in CC and MLO",
+        NOTICE,
+    ]
 
 
 def test_a_study_without_masses_says_so_and_has_no_empty_group(images, tmp_path):  # noqa: F811
@@ -193,6 +232,9 @@ def test_a_study_without_masses_says_so_and_has_no_empty_group(images, tmp_path)
     assert evaluations(tmp_path) == {"Left breast": "Not detected", "Right breast": "Not detected"}
     document = pydicom.dcmread(tmp_path / "measurements.dcm")
     assert children(document, "126010") == []  # Imaging Measurements
+    # Not "Imaging Measurement Report", of which OHIF expects measurements.
+    assert document.ConceptNameCodeSequence[0].CodeMeaning == "Oncology Measurement Report"
+    assert comments(tmp_path)[0] == "Left breast: no masses found in CC and MLO"
     assert document.SeriesDescription.startswith("CL-Net masses: none L, none R")
     (summary,) = children(pydicom.dcmread(tmp_path / "cad.dcm"), "111017")
     assert summary.ConceptCodeSequence[0].CodeMeaning == "All algorithms succeeded; without findings"
