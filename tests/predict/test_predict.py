@@ -30,7 +30,7 @@ FILMS = ROOT / "tests" / "data" / "cbis-ddsm"
 sys.path.insert(0, str(ROOT / "tests" / "data"))
 from test_bad_input import REFUSED  # noqa: E402
 
-NOTICE = "Research model, not for patients"
+NOTICE = "Phantom model, not for patients"
 SECRETS = ("secret", "19990704", "19500102")
 MIN_SCORE = 0.2
 
