@@ -21,14 +21,22 @@ def missing_programs() -> list[str]:
 
 
 @contextmanager
-def open_browser(profile: Path, size: tuple[int, int] = (1400, 1000)) -> Iterator[Chrome]:
-    """A browser with a profile of its own, which asks nobody for anything; it logs console and network."""
+def open_browser(
+    profile: Path, size: tuple[int, int] = (1400, 1000), webgl: bool = False
+) -> Iterator[Chrome]:
+    """A browser with a profile of its own, which asks nobody for anything; it logs console and network.
+
+    Args:
+        profile: a folder for the profile.
+        size: of the window.
+        webgl: draw WebGL, by the CPU.
+    """
     options = ChromeOptions()
     options.binary_location = shutil.which("chromium") or "chromium"
     for argument in (
         "--headless=new",
         "--no-sandbox",  # root has none
-        "--disable-gpu",
+        *(["--use-angle=swiftshader", "--enable-unsafe-swiftshader"] if webgl else ["--disable-gpu"]),
         "--disable-quic",
         "--no-first-run",
         "--disable-background-networking",

@@ -2,10 +2,12 @@
 
     python scripts/screenshots.py report DIR       of the evaluation in a folder
     python scripts/screenshots.py mlflow OUTPUT    of the ablation in an output folder, by MLflow's own page
+    python scripts/screenshots.py viewer DIR       of reports in OHIF, on a phantom that it makes in a folder
 
 Needs Debian's chromium and chromium-driver, and Python's selenium.
 """
 
+import io
 import subprocess
 import sys
 import tempfile
@@ -15,17 +17,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pydicom
 from browser import open_browser
 from mlflow import MlflowClient
+from ohif import OhifPage, serve_ohif
 from PIL import Image
 from selenium.webdriver.common.by import By
+from servers import ask_orthanc, start_orthanc
 
 from clnet.evaluation.folder import report_on_folder
+from clnet.phantom import PhantomSettings, make_phantom
+from clnet.predict.folder_run import PredictSettings, predict
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
 GAP = 8  # pixels between two screens
 PORT = 5123
+VIEWER = (1500, 1150)
+COLOURS = 256
 
 
 def report(evaluation: Path) -> None:
@@ -94,6 +103,50 @@ def mlflow(output: Path) -> None:
         server.wait()
 
 
+def viewer(folder: Path) -> None:
+    """docs/images/viewer_*.png: a report, its measurements on both views, and one that found nothing."""
+    make_phantom(folder / "phantom", PhantomSettings(4))
+    folder.joinpath("archive").mkdir()
+    with (
+        start_orthanc(folder / "archive") as orthanc,
+        serve_ohif(orthanc) as address,
+        open_browser(folder / "profile", VIEWER, webgl=True) as browser,
+    ):
+        studies = {}
+        for number, min_score in enumerate((1.0, 0.3)):
+            files = sorted((folder / "phantom" / "images").glob(f"0000{number}_*.dcm"))
+            studies[min_score] = pydicom.dcmread(files[0]).StudyInstanceUID
+            output = folder / f"output{number}"
+            settings = PredictSettings("phantom", min_score=min_score)
+            predict(folder / "phantom" / "images", output, settings)
+            for file in [*files, *output.glob("studies/*/*.dcm")]:
+                if pydicom.dcmread(file).StudyInstanceUID == studies[min_score]:
+                    ask_orthanc(orthanc, "/instances", file.read_bytes())
+
+        page = OhifPage(browser, address)
+        page.open([studies[0.3]], series=7)
+        page.show("CL-Net masses")
+        page.preview()
+        _keep(browser, "viewer_report")
+        page.track()
+        browser.execute_script(
+            "window.commandsManager.run('setViewportGridLayout', {numRows: 1, numCols: 2})"
+        )
+        page.select(page.measurements()[0])
+        _keep(browser, "viewer_linked")
+        page.open([studies[1.0]], series=7)
+        page.show("CL-Net masses")
+        _wait(lambda: "Qualitative" in page.text())
+        _keep(browser, "viewer_none")
+
+
+def _keep(browser: Any, name: str) -> None:
+    """Save what a page that moves no more shows."""
+    time.sleep(5)
+    picture = Image.open(io.BytesIO(browser.get_screenshot_as_png())).convert("RGB")
+    picture.quantize(COLOURS).save(IMAGES / f"{name}.png", optimize=True)
+
+
 def _wait(condition: Callable[[], Any], seconds: float = 90) -> None:
     """Until something is true; errors on the way are not."""
     until = time.monotonic() + seconds
@@ -108,7 +161,7 @@ def _wait(condition: Callable[[], Any], seconds: float = 90) -> None:
 
 
 if __name__ == "__main__":
-    pictures = {"report": report, "mlflow": mlflow}
+    pictures = {"report": report, "mlflow": mlflow, "viewer": viewer}
     if len(sys.argv) != 3 or sys.argv[1] not in pictures:
         sys.exit(__doc__)
     pictures[sys.argv[1]](Path(sys.argv[2]))

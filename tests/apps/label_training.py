@@ -1,7 +1,7 @@
 """Training over HTTP: a model with much to learn, and how to wait for the result."""
 
 import torch
-from label_server import wait_for
+from servers import wait_for
 
 QUICK = {"max_epochs": 4, "learning_rate": 0.003, "batch_size": 2}
 

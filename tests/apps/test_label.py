@@ -11,9 +11,10 @@ import pytest
 import requests
 import torch
 from label_client import Client, labels_of
-from label_server import PYTHON, ROOT, needs_venv, start_server, wait_for
+from label_server import PYTHON, ROOT, needs_venv, start_server
 from PIL import Image
 from pins import differing_pins, pins
+from servers import wait_for
 
 from clnet.data.reader import read_image
 from clnet.findings.lesions import merge_into_lesions

@@ -1,27 +1,24 @@
 """The MONAI Label app on a DICOMweb server: a real Orthanc, asked over HTTP."""
 
-import json
 import os
 import shutil
-import urllib.request
-from pathlib import Path
 
 import numpy as np
 import pydicom
 import pytest
 import torch
 from label_client import Client, labels_of
-from label_server import NO_SCORING, start_orthanc, start_server
+from label_server import NO_SCORING, start_server
 from label_training import QUICK, finished, said, spoil, train
+from servers import DICOMWEB_PLUGIN, ask_orthanc, start_orthanc
 
 from clnet.findings.lesions import merge_into_lesions
 from clnet.findings.types import read_findings
 from clnet.phantom.dataset import PhantomSettings, make_phantom
 from clnet.predict.folder_run import PredictSettings, predict
 
-PLUGIN = Path("/usr/share/orthanc/plugins/libOrthancDicomWeb.so")
 pytestmark = pytest.mark.skipif(
-    not (shutil.which("Orthanc") and PLUGIN.exists()) and not os.environ.get("CI"),
+    not (shutil.which("Orthanc") and DICOMWEB_PLUGIN.exists()) and not os.environ.get("CI"),
     reason="needs Orthanc (Debian: orthanc orthanc-dicomweb)",
 )
 
@@ -51,8 +48,7 @@ def uids(folder):
 def client(folder):
     with start_orthanc(folder) as orthanc:
         for file in sorted((folder / "phantom" / "images").glob("*.dcm")):
-            with urllib.request.urlopen(f"{orthanc}/instances", file.read_bytes()) as answer:  # noqa: S310
-                assert json.load(answer)["Status"] == "Success"
+            assert ask_orthanc(orthanc, "/instances", file.read_bytes())["Status"] == "Success"
         with start_server(f"{orthanc}/dicom-web", folder / "app", **NO_SCORING) as address:
             yield Client(address)
 

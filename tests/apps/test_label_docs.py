@@ -7,8 +7,9 @@ import subprocess
 
 import pytest
 from label_client import Client
-from label_server import NO_SCORING, PYTHON, ROOT, free_port, needs_venv, running
+from label_server import NO_SCORING, PYTHON, ROOT, needs_venv
 from page_commands import commands_of
+from servers import free_port, running
 
 PAGE = "docs/label.md"
 

@@ -7,7 +7,8 @@ from collections import defaultdict
 import numpy as np
 import pytest
 from label_client import Client
-from label_server import NO_SCORING, PYTHON, free_port, needs_venv, running
+from label_server import NO_SCORING, PYTHON, needs_venv
+from servers import free_port, running
 
 from clnet.data.datalist import Datalist, write_datalist
 from clnet.data.header import read_header

@@ -4,9 +4,10 @@ import json
 
 import pytest
 from label_client import Client, labels_of
-from label_server import NO_SCORING, start_server, wait_for
+from label_server import NO_SCORING, start_server
 from label_training import QUICK, finished, said, spoil, train
 from mlflow.tracking import MlflowClient
+from servers import wait_for
 
 from clnet.data.datalist import read_datalist
 from clnet.phantom.dataset import PhantomSettings, make_phantom
