@@ -125,7 +125,7 @@ def test_findings_are_those_of_predict(client, predicted):
                     assert got[view]["score"] == detections.scores[seen.index]
             linked += lesion.is_linked
     assert linked >= 2
-    assert "phantom" in answer["notice"]
+    assert answer["notice"] == "Phantom model, not for patients"
 
 
 def test_infer_returns_the_boxes_of_the_image_with_the_linked_box_of_its_partner(client, predicted):
