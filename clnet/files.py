@@ -1,10 +1,13 @@
-"""Files that are whole or not there, whenever a process is killed and however many write the same one."""
+"""Files and folders that are whole or not there, whenever a process is killed."""
 
 import os
+import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+UNFINISHED = ".unfinished"
 
 
 @contextmanager
@@ -23,7 +26,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.unfinished")
+    unfinished = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}{UNFINISHED}")
     try:
         yield unfinished
         with unfinished.open("rb+") as file:
@@ -43,3 +46,29 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 def write_text(path: str | Path, text: str) -> None:
     """Write text as UTF-8, whole or not at all."""
     write_bytes(path, text.encode())
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Fill a folder under a hidden name; it gets its own name when the block ends without an error.
+
+    A folder that was there before is replaced. Only one process may write it.
+
+    Args:
+        path: the folder's own name.
+
+    Yields:
+        The hidden name, beside it; the folder is empty.
+    """
+    unfinished = path.with_name(f".{path.name}{UNFINISHED}")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    yield unfinished
+    shutil.rmtree(path, ignore_errors=True)
+    unfinished.rename(path)
+
+
+def remove_unfinished_folders(parent: Path) -> None:
+    """Remove what `whole_folder` left in a folder when its process was killed."""
+    for folder in parent.glob(f".*{UNFINISHED}"):
+        shutil.rmtree(folder, ignore_errors=True)

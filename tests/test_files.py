@@ -1,11 +1,11 @@
-"""A file is whole or not there."""
+"""A file or a folder is whole or not there."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from clnet.files import whole_file, write_bytes, write_text
+from clnet.files import remove_unfinished_folders, whole_file, whole_folder, write_bytes, write_text
 
 
 def names(folder):
@@ -82,3 +82,24 @@ def test_the_content_is_on_the_disk_before_the_name(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", follow)
     write_text(path, "text")
     assert synced == [(4, False)]
+
+
+def test_a_folder_appears_when_it_is_filled_and_replaces_the_one_that_was_there(tmp_path):
+    path = tmp_path / "all" / "one"
+    for text in ("first", "second"):
+        with whole_folder(path) as unfinished:
+            (unfinished / f"{text}.txt").write_text(text)
+            assert names(tmp_path / "all") == [".one.unfinished", *(["one"] if text == "second" else [])]
+    assert names(path) == ["second.txt"]
+    assert names(tmp_path / "all") == ["one"]
+
+
+def test_a_folder_whose_writer_fails_leaves_the_old_one_and_what_is_left_can_be_removed(tmp_path):
+    with whole_folder(tmp_path / "one") as unfinished:
+        (unfinished / "a.txt").write_text("old")
+    with pytest.raises(KeyboardInterrupt), whole_folder(tmp_path / "one") as unfinished:
+        (unfinished / "b.txt").write_text("half a")
+        raise KeyboardInterrupt
+    assert names(tmp_path / "one") == ["a.txt"]
+    remove_unfinished_folders(tmp_path)
+    assert names(tmp_path) == ["one"]

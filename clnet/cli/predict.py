@@ -10,9 +10,9 @@ def add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     """Add `clnet predict`."""
     command = commands.add_parser(
         "predict",
-        help="find lesions in DICOM files; write DICOM SR, COCO and pictures",
+        help="find lesions in DICOM files; write DICOM reports, COCO and pictures",
         description="Find masses in every breast of an input and link them across its views. Writes "
-        "findings.json, coco.json, summary.json, and two DICOM SR and a picture per breast. What was "
+        "findings.json, coco.json, summary.json, a picture per breast, and DICOM reports per study. What was "
         "analysed before is not analysed again. The exit status is 1 if a file was refused.",
         formatter_class=DefaultsFormatter,
     )
@@ -38,6 +38,18 @@ def add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     command.add_argument(
         "--secondary-capture", action="store_true", help="accept mammograms stored as Secondary Capture"
     )
+    command.add_argument(
+        "--reports",
+        metavar="KINDS",
+        default="measurements,presentation,picture",
+        help="DICOM reports of each study, separated by commas: measurements (SR, TID 1500), presentation "
+        "(softcopy presentation state), picture (Secondary Capture), cad (Mammography CAD SR)",
+    )
+    command.add_argument(
+        "--deidentify",
+        action="store_true",
+        help="leave out of the DICOM reports who the patient is, for sharing (Basic Profile of DICOM PS3.15)",
+    )
     command.set_defaults(run=_predict)
 
 
@@ -53,6 +65,8 @@ def _predict(options: argparse.Namespace) -> int:
         options.workers,
         options.batch_size,
         options.secondary_capture,
+        tuple(filter(None, options.reports.split(","))),
+        options.deidentify,
     )
     keep_freed_memory()
     summary = predict(options.input, options.output, settings)

@@ -48,14 +48,14 @@ def pair_picture(
     Args:
         images: grey values [H, W] by view ("cc", "mlo"), shown from darkest to brightest; None if missing.
         marks: the boxes in each view.
-        title: the line above the views.
+        title: the line above the views and their names.
         height: of the views in the picture, in pixels.
         letter: size of the letters in pixels, which lines follow; by default it follows `height`.
     """
     letter = letter or max(height // 34, 11)
     line = max(letter // 7, 1)
     font = ImageFont.load_default(size=letter)
-    header = 2 * letter
+    header = int(3.5 * letter)
     shown = {name: _to_height(images[name], height, font) for name in VIEW_NAMES}
     picture = Image.new("RGB", (sum(v.width for v in shown.values()) + GAP, height + header), PAPER)
     draw = ImageDraw.Draw(picture)
@@ -63,6 +63,7 @@ def pair_picture(
     lefts = {"cc": 0, "mlo": shown["cc"].width + GAP}
     for name, left in lefts.items():
         picture.paste(shown[name], (left, header))
+        draw.text((left + 8, letter * 2), name.upper(), fill=INK, font=font)
     placed: dict[int, list[Box]] = {}
     for name, left in lefts.items():
         image = images[name]

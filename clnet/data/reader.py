@@ -76,6 +76,12 @@ def read_image(file: str | PathLike[str], apply_voi: bool = True) -> Mammogram:
         return _read_png(stream, file) if kind == "PNG" else _read_jpeg(stream, file)
 
 
+def read_tags(file: str | PathLike[str]) -> Dataset:
+    """All tags of a DICOM file but its pixels; see `Mammogram.tags`."""
+    with open_image(Path(file)) as (_, stream), refusing_damage(Path(file)):
+        return pydicom.dcmread(stream, stop_before_pixels=True)
+
+
 def image_of_array(pixels: NDArray[Any], name: str, view: str, laterality: Laterality) -> Mammogram:
     """An image that is in memory already.
 

@@ -1,4 +1,4 @@
-"""A breast that was analysed: its result, and what its picture and its reports are made from."""
+"""A breast that was analysed: its result, and what its picture and the reports are made from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from clnet.data.pair import VIEW_NAMES
 from clnet.findings.result import BreastResult
 from clnet.predict.loading import PICTURE_ROWS
 from clnet.reports.picture import findings_picture
-from clnet.reports.sr_document import BreastReport, report_source
+from clnet.reports.study import BreastReport, report_source
 
 
 @dataclass(frozen=True)
@@ -47,19 +47,18 @@ class AnalysedBreast(BreastResult):
             {name: self.pictures.get(name) for name in VIEW_NAMES},
             self.lesions,
             f"{self.breast_id} {self.laterality}{alone}   {self.notice}",
+            side=self.laterality,
             height=height,
             stored_rows={name: view.rows for name, view in self.views.items()},
         )
 
-    def report(self) -> BreastReport | None:
-        """What the structured reports are written from; None unless all images are DICOM."""
+    def report(self, picture: Image.Image | None = None) -> BreastReport | None:
+        """What DICOM reports say about the breast; None unless all its images are DICOM.
+
+        Args:
+            picture: as drawn by `draw`, for the report that shows it.
+        """
         if self.tags.keys() != self.views.keys():
             return None
-        return BreastReport(
-            laterality=self.laterality,
-            lesions=self.lesions,
-            sources={name: report_source(tags, self.views[name].file) for name, tags in self.tags.items()},
-            version=self.version,
-            notice=self.notice,
-            key=self.key,
-        )
+        sources = {name: report_source(tags, self.views[name].file) for name, tags in self.tags.items()}
+        return BreastReport(self.laterality, self.lesions, sources, picture)

@@ -2,24 +2,21 @@
 
 ``breasts/<breast_id>/``:
 
-====================  ====================================================================
-breast.json           what was analysed, with its warnings; `BreastResult` without findings
-findings.json         its findings, see `clnet.findings.types`
-measurements.dcm      DICOM SR, TID 1500
-mammography_cad.dcm   DICOM SR, TID 4000
-picture.png           both views, boxes, links and scores
-====================  ====================================================================
-
-The folder is filled under another name and renamed at the end.
+=============  ====================================================================
+breast.json    what was analysed, with its warnings; `BreastResult` without findings
+findings.json  its findings, see `clnet.findings.types`
+picture.png    both views, boxes, links and scores
+=============  ====================================================================
 """
 
 import json
-import shutil
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
+
+from clnet.files import whole_folder
 from clnet.findings.result import BreastResult, ViewResult
 from clnet.findings.types import FINDINGS_FILE, Findings, read_findings, write_findings
 
@@ -28,24 +25,20 @@ RECORD = "breast.json"
 PICTURE = "picture.png"
 
 
-def write_breast(output: Path, result: BreastResult, model: str, write_more: Callable[[Path], None]) -> None:
+def write_breast(output: Path, result: BreastResult, model: str, picture: Image.Image | None) -> None:
     """Write a breast's folder.
 
     Args:
         output: of the run.
         result: what to write.
         model: the name of the model.
-        write_more: writes reports and picture into a folder.
+        picture: of the breast; None if it must not be drawn.
     """
-    final = output / BREASTS / result.breast_id
-    unfinished = final.with_name(f".{final.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    write_more(unfinished)
-    write_findings(Findings(model, (result.findings,)), unfinished / FINDINGS_FILE)
-    (unfinished / RECORD).write_text(json.dumps(_record(result), indent=1) + "\n", encoding="utf-8")
-    shutil.rmtree(final, ignore_errors=True)  # of other settings or files
-    unfinished.rename(final)
+    with whole_folder(output / BREASTS / result.breast_id) as folder:
+        if picture is not None:
+            picture.save(folder / PICTURE)
+        write_findings(Findings(model, (result.findings,)), folder / FINDINGS_FILE)
+        (folder / RECORD).write_text(json.dumps(_record(result), indent=1) + "\n", encoding="utf-8")
 
 
 def read_breast(output: Path, breast_id: str, key: str) -> BreastResult | None:
@@ -67,10 +60,10 @@ def read_breast(output: Path, breast_id: str, key: str) -> BreastResult | None:
     )
 
 
-def remove_unfinished(output: Path) -> None:
-    """Remove what a killed run left behind."""
-    for folder in (output / BREASTS).glob(".*.unfinished"):
-        shutil.rmtree(folder, ignore_errors=True)
+def read_picture(output: Path, breast_id: str) -> Image.Image | None:
+    """The picture that was written for a breast; None if there is none."""
+    file = output / BREASTS / breast_id / PICTURE
+    return Image.open(file).convert("RGB") if file.exists() else None
 
 
 def _record(result: BreastResult) -> dict[str, Any]:

@@ -39,12 +39,14 @@ class BreastImages:
             or of the pixels of arrays.
         pair: its views, without lesions. Its ``pair_id`` is the name in a datalist, else the breast_id.
         warnings: what is unusual about the choice of its views.
+        study: `ImageHeader.study_uid` of its views; "" if their headers were not read.
         in_memory: the images by view, if they are not to be read from files.
     """
 
     breast_id: str
     pair: Pair
     warnings: tuple[str, ...] = ()
+    study: str = ""
     in_memory: Mapping[str, Mammogram] = field(default_factory=dict)
 
 
@@ -120,7 +122,7 @@ def breast_of_study(chosen: ChosenPair) -> BreastImages:
 
     breast_id = digest(f"{chosen.study_uid} {chosen.laterality}")
     pair = Pair(breast_id, breast_id, chosen.laterality, view(chosen.cc), view(chosen.mlo))
-    return BreastImages(breast_id, pair, chosen.warnings)
+    return BreastImages(breast_id, pair, chosen.warnings, chosen.study_uid)
 
 
 def breast_of_pair(pair: Pair) -> BreastImages:

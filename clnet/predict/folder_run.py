@@ -1,38 +1,34 @@
 """From a folder of DICOM files to results that people and machines can read; see docs/deployment.md.
 
 Loader processes read and preprocess, this one runs the network and writes. The results of a breast appear
-together when they are done (`clnet.predict.breast_folder`), so that a run which was killed resumes where it
-was. Started by torchrun, each process takes its share of the breasts, and the first writes the common files.
+together when they are done (`clnet.predict.breast_folder`), and so do the reports of a study
+(`clnet.predict.studies`), so that a run which was killed resumes where it was. Started by torchrun, each
+process takes its share of the studies, and the first writes the common files.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 
 import ignite.distributed as idist
 from tqdm import tqdm
 
-from clnet.data.header import BURNED_IN
 from clnet.data.study import LeftOut
 from clnet.distributed import first_decides, gather, is_first_process, join_processes, leave_processes
 from clnet.errors import ClnetError
+from clnet.files import remove_unfinished_folders
 from clnet.findings.types import PairFindings
-from clnet.predict.analysed import AnalysedBreast
-from clnet.predict.breast_folder import (
-    PICTURE,
-    read_breast,
-    remove_unfinished,
-    write_breast,
-)
-from clnet.predict.breasts import BreastImages, Task, find_breasts
+from clnet.predict.breast_folder import BREASTS, read_breast, write_breast
+from clnet.predict.breasts import Task, find_breasts
 from clnet.predict.bundle import load
 from clnet.predict.loading import LoadedBreast, reason_of
 from clnet.predict.model import BATCH_SIZE, BundleModel
+from clnet.predict.studies import STUDIES, Study, group_by_study
+from clnet.predict.study_reports import NO_PICTURE, NOT_DICOM, ReportSettings, StudyReports
 from clnet.predict.summary import Summary, write_common
-from clnet.reports.dicom import DICOM_REPORTS
-from clnet.reports.sr_document import save_report
+from clnet.reports.dicom import DEFAULT_REPORTS, DICOM_REPORTS
+from clnet.reports.study import BreastReport
 
 
 class PredictError(ClnetError):
@@ -50,6 +46,8 @@ class PredictSettings:
         workers: processes that read and preprocess; 0 for none.
         batch_size: breasts that pass the network together.
         secondary_capture: accept Secondary Capture images.
+        reports: the DICOM reports of a study to write, keys of `clnet.reports.dicom.DICOM_REPORTS`.
+        deidentify: leave out of these reports who the patient is.
     """
 
     model: str | Path | None = None
@@ -58,8 +56,13 @@ class PredictSettings:
     workers: int = 2
     batch_size: int = BATCH_SIZE
     secondary_capture: bool = False
+    reports: Sequence[str] = DEFAULT_REPORTS
+    deidentify: bool = False
 
     def __post_init__(self) -> None:
+        for name in self.reports:
+            if name not in DICOM_REPORTS:
+                raise PredictError(f"reports has {name!r}; expected some of {', '.join(DICOM_REPORTS)}")
         for name, least in (("min_score", 0), ("workers", 0), ("batch_size", 1)):
             if getattr(self, name) is not None and getattr(self, name) < least:
                 raise PredictError(f"{name} is {getattr(self, name)}; at least {least} is expected")
@@ -82,11 +85,11 @@ def predict(path: str | Path, output: str | Path, settings: PredictSettings) -> 
         join_processes()
     model = load(settings.model, settings.device)
     plan = first_decides(lambda: _plan(path, output, model, settings))
-    analysis = Analysis(model, plan.task, output, settings)
-    mine = plan.waiting[idist.get_rank() :: idist.get_world_size()]
-    refused = [item for part in gather(analysis.analyse(mine)) for item in part]
+    mine = plan.outdated[idist.get_rank() :: idist.get_world_size()]
+    analysis = Analysis(model, plan.task, output, settings, mine, plan.waiting)
+    refused = [item for part in gather(analysis.analyse()) for item in part]
     done_before = len(plan.task.breasts) - len(plan.waiting)
-    summary = analysis.finish(refused, done_before) if is_first_process() else None
+    summary = analysis.finish(plan.studies, refused, done_before) if is_first_process() else None
     leave_processes()
     return summary
 
@@ -105,44 +108,64 @@ class Plan:
 
     Attributes:
         task: all breasts of the input.
-        waiting: those that are still to be analysed.
+        studies: all studies of the input.
+        outdated: those whose breasts are to be analysed or whose reports are to be written.
+        waiting: breast_ids of the breasts that are still to be analysed.
     """
 
     task: Task
-    waiting: list[BreastImages]
+    studies: list[Study]
+    outdated: list[Study]
+    waiting: set[str]
 
 
-@dataclass(frozen=True)
 class Analysis:
-    """Analyses breasts and writes their results.
+    """Analyses the breasts of studies and writes their results.
 
-    Attributes:
+    Args:
         model: finds the lesions.
         task: all breasts of the input.
         output: the folder for the results.
         settings: of the run.
+        studies: those to work on.
+        waiting: breast_ids of the breasts to analyse; the results of the others are there.
+
+    Attributes:
+        min_score: the least score of a lesion in the reports.
+        keys: by breast_id; a result of another key is out of date.
     """
 
-    model: BundleModel
-    task: Task
-    output: Path
-    settings: PredictSettings
+    def __init__(
+        self,
+        model: BundleModel,
+        task: Task,
+        output: Path,
+        settings: PredictSettings,
+        studies: Sequence[Study],
+        waiting: Collection[str],
+    ) -> None:
+        self.model = model
+        self.task = task
+        self.output = output
+        self.settings = settings
+        self.waiting = [b for study in studies for b in study.breasts if b.breast_id in waiting]
+        self.min_score = model.min_score if settings.min_score is None else settings.min_score
+        self.keys = {breast.breast_id: model.key_of(breast, self.min_score) for breast in task.breasts}
+        self.reports = StudyReports(
+            output,
+            ReportSettings(
+                tuple(settings.reports), settings.deidentify, model.version, model.notice, self.min_score
+            ),
+            self.keys,
+            studies,
+            waiting,
+        )
 
-    @property
-    def min_score(self) -> float:
-        """The least score of a lesion in the reports."""
-        return self.model.min_score if self.settings.min_score is None else self.settings.min_score
-
-    @cached_property
-    def keys(self) -> dict[str, str]:
-        """By breast_id; a result of another key is out of date."""
-        return {breast.breast_id: self.model.key_of(breast, self.min_score) for breast in self.task.breasts}
-
-    def analyse(self, breasts: Sequence[BreastImages]) -> list[LeftOut]:
-        """Analyse breasts and write their results; returns the files that were refused, and why."""
-        refused: list[LeftOut] = []
-        batches = self.model.analyse(breasts, self.settings.batch_size, self.settings.workers)
-        with tqdm(total=len(breasts), desc="Breasts", unit="breast", disable=None) as bar:
+    def analyse(self) -> list[LeftOut]:
+        """Analyse breasts and write results; returns the files that were refused, and why."""
+        refused = self.reports.write_complete()
+        batches = self.model.analyse(self.waiting, self.settings.batch_size, self.settings.workers)
+        with tqdm(total=len(self.waiting), desc="Breasts", unit="breast", disable=None) as bar:
             for batch in batches:
                 for loaded, findings in batch:
                     refused += self.write_or_refuse(loaded, findings)
@@ -150,58 +173,69 @@ class Analysis:
         return refused
 
     def write_or_refuse(self, loaded: LoadedBreast, findings: PairFindings | None) -> list[LeftOut]:
-        """Write the results of a breast; returns its files that were refused, and why."""
+        """Write the results of a breast, and the reports of its study if it was the last one.
+
+        Returns:
+            The files that were refused, and why.
+        """
+        refused, report = [], None
         if findings is None:
-            return [LeftOut(file, reason) for file, reason in loaded.refused.items()]
-        try:
-            self.write(loaded, findings)
-        except Exception as error:  # one bad study does not stop the others
-            files = [view.image for view in loaded.breast.pair.views.values()]
-            return [LeftOut(file, reason_of(error)) for file in files]
-        return []
+            refused = [LeftOut(file, reason) for file, reason in loaded.refused.items()]
+        else:
+            try:
+                report = self._write(loaded, findings)
+            except Exception as error:  # one bad breast does not stop the others
+                files = [view.image for view in loaded.breast.pair.views.values()]
+                refused = [LeftOut(file, reason_of(error)) for file in files]
+        return refused + self.reports.add(loaded.breast, report)
 
-    def write(self, loaded: LoadedBreast, findings: PairFindings) -> None:
-        """Write the reports, the picture and the findings of a breast."""
+    def _write(self, loaded: LoadedBreast, findings: PairFindings) -> BreastReport | None:
+        """Write the picture and the findings of a breast; returns what its study's reports say about it."""
         result = self.model.result(loaded, findings, self.min_score, self.task.name_of)
-        report = result.report()
-        if report is None:
-            result = _warned(result, "no DICOM report: the images are not DICOM")
-        elif len({source.StudyInstanceUID for source in report.sources.values()}) == 2:
-            result = _warned(result, "CC and MLO are of two studies; the reports belong to that of CC")
-        if result.shows_text:
-            result = _warned(result, f"no picture: {BURNED_IN}")
+        picture = None if result.shows_text else result.draw()
+        report = result.report(picture)
+        warnings = [NOT_DICOM] * (report is None) + [NO_PICTURE] * (picture is None)
+        result = replace(result, warnings=(*result.warnings, *warnings))
+        write_breast(self.output, result, self.model.name, picture)
+        return report
 
-        def write_more(folder: Path) -> None:
-            if report is not None:
-                for name, make in DICOM_REPORTS.items():
-                    save_report(make(report), folder / f"{name}.dcm")
-            if not result.shows_text:
-                result.draw().save(folder / PICTURE)
+    def finish(self, studies: Sequence[Study], refused: Sequence[LeftOut], done_before: int) -> Summary:
+        """Write the files about all breasts, from what was written of each.
 
-        write_breast(self.output, result, self.model.name, write_more)
-
-    def finish(self, refused: Sequence[LeftOut], done_before: int) -> Summary:
-        """Write the files about all breasts, from what was written of each."""
+        Args:
+            studies: all of the input.
+            refused: files of breasts that could not be analysed.
+            done_before: the number of breasts that were not to be analysed.
+        """
         results = [read_breast(self.output, breast_id, key) for breast_id, key in self.keys.items()]
         done = [result for result in results if result is not None]
-        model, now = self.model, len(done) - done_before
-        summary = Summary(model.name, model.notice, self.min_score, self.task, done, refused, now)
+        written = [self.reports.read(study) for study in studies]
+        summary = Summary(
+            self.model.name,
+            self.model.notice,
+            self.min_score,
+            self.task,
+            done,
+            [study for study in written if study is not None],
+            refused,
+            len(done) - done_before,
+        )
         write_common(summary, self.output)
         return summary
-
-
-def _warned(result: AnalysedBreast, warning: str) -> AnalysedBreast:
-    return replace(result, warnings=(*result.warnings, warning))
 
 
 def _plan(path: Path, output: Path, model: BundleModel, settings: PredictSettings) -> Plan:
     task = find_breasts(path, settings.secondary_capture)
     output.mkdir(parents=True, exist_ok=True)
-    remove_unfinished(output)
-    keys = Analysis(model, task, output, settings).keys
-    waiting = [
-        breast
-        for breast in task.breasts
-        if read_breast(output, breast.breast_id, keys[breast.breast_id]) is None
+    for name in (BREASTS, STUDIES):
+        remove_unfinished_folders(output / name)
+    studies = group_by_study(task.breasts)
+    done = Analysis(model, task, output, settings, studies, waiting=())
+    keys = done.keys.items()
+    waiting = {breast_id for breast_id, key in keys if read_breast(output, breast_id, key) is None}
+    outdated = [
+        study
+        for study in studies
+        if done.reports.read(study) is None or any(breast.breast_id in waiting for breast in study.breasts)
     ]
-    return Plan(task, waiting)
+    return Plan(task, studies, outdated, waiting)

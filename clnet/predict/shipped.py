@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clnet.errors import ClnetError
 
-PHANTOM, PHANTOM_NOTICE = "phantom", "Demonstration model trained on a phantom, not for patients"
+PHANTOM, PHANTOM_NOTICE = "phantom", "Phantom model, not for patients"
 NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.ts", "*.onnx")
 
 

@@ -12,6 +12,7 @@ from clnet.findings.result import BreastResult
 from clnet.findings.types import FINDINGS_FILE, Findings, write_findings
 from clnet.predict.breast_folder import BREASTS
 from clnet.predict.breasts import Task
+from clnet.predict.studies import STUDIES, StudyResult
 from clnet.reports.coco import coco_of
 
 COCO, SUMMARY = "coco.json", "summary.json"
@@ -28,6 +29,7 @@ class Summary:
         min_score: the least score of a lesion.
         task: what there was to analyse.
         results: of each breast that was analysed, now or before.
+        studies: the reports of each study.
         refused: files of breasts that could not be analysed.
         analysed_now: the number of breasts that were analysed now.
     """
@@ -37,6 +39,7 @@ class Summary:
     min_score: float
     task: Task
     results: Sequence[BreastResult]
+    studies: Sequence[StudyResult]
     refused: Sequence[LeftOut]
     analysed_now: int
 
@@ -80,6 +83,7 @@ def describe(summary: Summary, output: Path) -> str:
         lines.append(row.rstrip())
     if len(summary.results) > TABLE_ROWS:
         lines.append(f"and {len(summary.results) - TABLE_ROWS} more")
+    lines += [f"study     {s.study_id}: {word}" for s in summary.studies for word in s.warnings]
     lines += [f"refused   {name}: {reason}" for name, reason in summary.refusals.items()]
     left_out = list(summary.left_out.items())
     lines += [f"left out  {name}: {reason}" for name, reason in left_out[:TABLE_ROWS]]
@@ -90,7 +94,7 @@ def describe(summary: Summary, output: Path) -> str:
         f"{len(summary.results)} breasts analysed, {summary.analysed_now} of them now; "
         f"{len(summary.refusals)} files refused, {len(left_out)} left out",
         f"findings  {output / FINDINGS_FILE}\nCOCO      {output / COCO}\nsummary   {output / SUMMARY}",
-        f"reports   {output / BREASTS}/*/*.dcm\npictures  {output / BREASTS}/*/*.png",
+        f"reports   {output / STUDIES}/*/*.dcm\npictures  {output / BREASTS}/*/*.png",
     ]
     return "\n".join(lines)
 
@@ -121,6 +125,15 @@ def _to_json(summary: Summary) -> dict[str, Any]:
         "model": summary.model,
         "min_score": summary.min_score,
         "analysed": analysed,
+        "studies": [
+            {
+                "study_id": study.study_id,
+                "breasts": list(study.breasts),
+                "reports": list(study.reports),
+                "warnings": list(study.warnings),
+            }
+            for study in summary.studies
+        ],
         "refused": named(summary.refusals),
         "left_out": named(summary.left_out),
     }

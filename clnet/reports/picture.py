@@ -18,6 +18,7 @@ def findings_picture(
     lesions: Sequence[Lesion],
     title: str,
     truth: Mapping[str, Boxes] | None = None,
+    side: str = "",
     height: int = 520,
     stored_rows: Mapping[str, int] | None = None,
     letter: int | None = None,
@@ -27,9 +28,10 @@ def findings_picture(
     Args:
         images: [H, W] grey values of each view, of the stored size or reduced.
         lesions: what was found, in pixels of the stored images. They are numbered in this order, as in the
-            reports; a lesion has the same number in both views, and the score of its detection beside it.
+            reports; a lesion has the same name in both views, and the score of its detection beside it.
         title: a line above the views; it should not identify the patient.
         truth: boxes that a reader marked in each view, drawn with broken lines.
+        side: "L" or "R", which makes the names of lesions those of the reports, such as "L1".
         height: of the views in pixels of the picture.
         stored_rows: the rows of each stored image, where `images` are reduced.
         letter: size of the letters in pixels, which lines follow; by default it follows `height`.
@@ -43,7 +45,9 @@ def findings_picture(
     marks: dict[str, list[Mark]] = {name: [] for name in VIEW_NAMES}
     for number, lesion in enumerate(lesions, start=1):
         for name, seen in lesion.views.items():
-            marks[name].append(Mark(in_picture(name, seen.box), f"{number}: {seen.score:.2f}", number - 1))
+            marks[name].append(
+                Mark(in_picture(name, seen.box), f"{side}{number}: {seen.score:.2f}", number - 1)
+            )
     for name, boxes in (truth or {}).items():
         marks[name] += [Mark(in_picture(name, box), "", lesion=None) for box in boxes]
     return pair_picture(images, marks, title, height, letter)

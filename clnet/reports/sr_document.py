@@ -1,158 +1,172 @@
-"""What the structured reports of a breast share: their source images, identity, algorithm and codes.
+"""What both structured reports of a study share: the document, its codes, and the items of its tree.
 
-A report belongs to the patient and study of its first view, CC where there is one. Where the views come from
-two studies, as every film of CBIS-DDSM does, the other view is listed as other pertinent evidence.
+highdicom checks each item as it is made. Its document would copy and search the whole tree, which takes most
+of the time; so it gets the root alone, and the tree when it is done.
 """
 
-import hashlib
-import re
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from highdicom.sr.coding import CodedConcept
+from highdicom.sr.enum import GraphicTypeValues, RelationshipTypeValues
 from highdicom.sr.sop import ComprehensiveSR
+from highdicom.sr.value_types import (
+    CodeContentItem,
+    ContainerContentItem,
+    ContentItem,
+    ContentSequence,
+    DateContentItem,
+    ImageContentItem,
+    NumContentItem,
+    ScoordContentItem,
+    TextContentItem,
+    TimeContentItem,
+)
 from pydicom.dataset import Dataset
+from pydicom.sequence import Sequence as Items
 from pydicom.sr.codedict import codes
 from pydicom.sr.coding import Code
-from pydicom.uid import UID
 
-from clnet.data.image_errors import refusing_damage
+from clnet.data.header import spacing_of
 from clnet.data.tags import text_of
-from clnet.errors import ClnetError
-from clnet.findings.lesions import Lesion
+from clnet.reports.objects import ALGORITHM, identity, quiet
+from clnet.reports.study import StudyReport
 
-MANUFACTURER = "clnet"
-ALGORITHM = "CL-Net"
+DCM = codes.DCM
 MASS = codes.SCT.MammographicBreastMass
 VIEWS: Mapping[str, Code] = {
     "cc": codes.cid4014.CranioCaudal,
     "mlo": codes.cid4014.MedioLateralObliqueProjection,
 }
 SIDES: Mapping[str, Code] = {"L": codes.SCT.LeftBreast, "R": codes.SCT.RightBreast}
-# The score of a box, and of a link; TID 4005 and 4006, in percent.
-CERTAINTY_OF_FINDING = codes.DCM.CertaintyOfFinding
-CERTAINTY_OF_FEATURE = codes.DCM.CertaintyOfFeature
+ENGLISH = Code("en", "RFC5646", "English")
+MILLIMETRE = codes.UCUM.Millimeter
 PERCENT = codes.UCUM.Percent
 
-_NEEDED = ("SOPClassUID", "SOPInstanceUID", "StudyInstanceUID", "SeriesInstanceUID")
-# What a report must hold, if only empty, and the form of a valid value.
-_FORMS: Mapping[str, str] = {
-    "PatientName": ".*",
-    "PatientID": ".*",
-    "PatientBirthDate": r"(\d{8})?",
-    "PatientSex": "[MFO]?",
-    "AccessionNumber": ".{0,16}",
-    "StudyID": ".{0,16}",
-    "StudyDate": r"(\d{8})?",
-    "StudyTime": r"(\d{2}(\d{2}(\d{2}(\.\d{1,6})?)?)?)?",
-    "ReferringPhysicianName": ".*",
-}
+CONTAINS = RelationshipTypeValues.CONTAINS
+CONTEXT = RelationshipTypeValues.HAS_ACQ_CONTEXT
+INFERRED = RelationshipTypeValues.INFERRED_FROM
+MODIFIER = RelationshipTypeValues.HAS_CONCEPT_MOD
+PROPERTIES = RelationshipTypeValues.HAS_PROPERTIES
+SELECTED = RelationshipTypeValues.SELECTED_FROM
 
 
-class ReportSourceError(ClnetError):
-    """An image that a structured report cannot refer to."""
-
-
-@dataclass(frozen=True)
-class BreastReport:
-    """What the reports of a breast say.
-
-    Attributes:
-        laterality: "L" or "R".
-        lesions: those to report, the surest first.
-        sources: the tags of each view that was analysed, see `report_source`.
-        version: of the model.
-        notice: a sentence on its use.
-        key: identifies the report; the same key gives the same UIDs.
-    """
-
-    laterality: str
-    lesions: tuple[Lesion, ...]
-    sources: Mapping[str, Dataset]
-    version: str
-    notice: str
-    key: str
-
-    def uid(self, *parts: object) -> UID:
-        """A UID that depends on the key and on these words alone."""
-        words = "/".join(map(str, ("clnet report", self.key, *parts)))
-        return UID(f"2.25.{int.from_bytes(hashlib.sha256(words.encode()).digest()[:16], 'big')}")
-
-
-def report_source(tags: Dataset, file: str | Path) -> Dataset:
-    """The tags of an image as reports copy them: an invalid value there becomes empty.
+def make_document(
+    report: StudyReport, kind: str, title: Code, template: str, children: Sequence[Dataset]
+) -> ComprehensiveSR:
+    """A document of the patient and the study of the first image, with all images in its evidence.
 
     Args:
-        tags: of the image.
-        file: what messages call it.
+        report: what it says.
+        kind: a key of `clnet.reports.objects.SERIES`.
+        title: the code of its root.
+        template: the number of the root's template.
+        children: of the root, after its language.
     """
-    with refusing_damage(Path(file)):
-        for keyword in _NEEDED:
-            if not tags.get(keyword):
-                raise ReportSourceError(f"{file}: {keyword} is missing; a report cannot refer to this image")
-        source = Dataset(dict(tags.items()))
-        for keyword, form in _FORMS.items():
-            value = str(source.get(keyword) or "")
-            if keyword not in source or not re.fullmatch(form, value):
-                setattr(source, keyword, "")
-        return source
-
-
-def make_document(report: BreastReport, kind: str, content: Dataset, number: int) -> ComprehensiveSR:
-    """A document of the patient and the study of the first view, with all views in its evidence."""
-    sources = list(report.sources.values())
-    with _quiet():
+    root = ContainerContentItem(concept(title), is_content_continuous=False, template_id=template)
+    language = code_item(MODIFIER, DCM.LanguageOfContentItemAndDescendants, ENGLISH)
+    root.ContentSequence = ContentSequence([language])
+    with quiet():
         document = ComprehensiveSR(
-            evidence=sources,
-            content=content,
-            series_instance_uid=report.uid(kind, "series"),
-            series_number=number,
-            sop_instance_uid=report.uid(kind, "instance"),
-            instance_number=1,
-            manufacturer=MANUFACTURER,
-            is_complete=True,
-            manufacturer_model_name=ALGORITHM,
-            software_versions=report.version,
-            device_serial_number=report.version,
-            series_description=report.notice or ALGORITHM,
+            report.sources, root, is_complete=True, **identity(report, kind, report.sources[0])
         )
+    document.ContentSequence = Items([language, *children])
     document.SeriesDate, document.SeriesTime = document.ContentDate, document.ContentTime
     return document
 
 
-def save_report(document: Dataset, path: Path) -> None:
-    """Write a report."""
-    with _quiet():
-        document.save_as(path, enforce_file_format=True)
+def library_entries(report: StudyReport, name: Code | None = None) -> list[Dataset]:
+    """The images of the library (TID 1601, 4020); what their files do not say is left out.
+
+    Args:
+        report: about these images.
+        name: of each entry. The templates have none, but OHIF needs one where it shows a report as text.
+    """
+    return [
+        _library_entry(source, breast.laterality, view, name)
+        for breast in report.breasts
+        for view, source in breast.sources.items()
+    ]
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence warnings of highdicom and pydicom, which quote the patient's name."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+def _library_entry(source: Dataset, side: str, view: str, name: Code | None) -> Dataset:
+    image = ImageContentItem(
+        concept(name or DCM.ImageLibrary),
+        source.SOPClassUID,
+        source.SOPInstanceUID,
+        relationship_type=CONTAINS,
+    )
+    if name is None:
+        del image.ConceptNameCodeSequence  # highdicom always asks for one
+    return node(image, *_image_facts(source, side, view))
 
 
-def orientation_of(source: Dataset) -> list[str]:
-    """The directions of rows and columns; [] where the tag holds something else, as in CBIS-DDSM."""
+def _image_facts(source: Dataset, side: str, view: str) -> Iterator[ContentItem]:
+    yield code_item(CONTEXT, DCM.ImageLaterality, SIDES[side])
+    yield code_item(CONTEXT, DCM.ImageView, VIEWS[view])
     directions = text_of(source, "PatientOrientation").split("\\")
-    return directions if len(directions) == 2 else []
+    if len(directions) == 2:  # CBIS-DDSM has something else there
+        yield TextContentItem(DCM.PatientOrientationRow, directions[0], CONTEXT)
+        yield TextContentItem(DCM.PatientOrientationColumn, directions[1], CONTEXT)
+    if source.StudyDate:
+        yield DateContentItem(DCM.StudyDate, source.StudyDate, CONTEXT)
+    if source.StudyTime:
+        yield TimeContentItem(DCM.StudyTime, source.StudyTime, CONTEXT)
+    spacing = spacing_of(source)
+    if spacing:
+        yield NumContentItem(DCM.HorizontalPixelSpacing, spacing[1], MILLIMETRE, relationship_type=CONTEXT)
+        yield NumContentItem(DCM.VerticalPixelSpacing, spacing[0], MILLIMETRE, relationship_type=CONTEXT)
 
 
-def outline(box: Any) -> list[tuple[float, float]]:
-    """The closed polyline [(column, row), …] of an xyxy box; DICOM's pixel edges are ours."""
-    x_min, y_min, x_max, y_max = (float(edge) for edge in box)
-    return [(x_min, y_min), (x_max, y_min), (x_max, y_max), (x_min, y_max), (x_min, y_min)]
+def algorithm_items(report: StudyReport, relationship: RelationshipTypeValues) -> list[ContentItem]:
+    """The algorithm, its version, and the notice as its parameter (TID 4019)."""
+    words = [(DCM.AlgorithmName, ALGORITHM), (DCM.AlgorithmVersion, report.version)]
+    if report.notice:
+        words.append((DCM.AlgorithmParameters, report.notice))
+    return [TextContentItem(name, value, relationship) for name, value in words]
+
+
+def percent_item(relationship: RelationshipTypeValues, name: Code, score: float) -> NumContentItem:
+    """A score in [0, 1] as a number."""
+    return NumContentItem(name, percent(score), PERCENT, relationship_type=relationship)
 
 
 def percent(score: float) -> float:
     """A score in [0, 1] in percent, with as many digits as DICOM's decimal strings take."""
     return round(100 * score, 6)
+
+
+def outline_item(relationship: RelationshipTypeValues, name: Code, box: Any) -> ScoordContentItem:
+    """The closed polyline of an xyxy box; DICOM's pixel edges are ours."""
+    points = np.array(outline(box))
+    return ScoordContentItem(name, GraphicTypeValues.POLYLINE, points, relationship_type=relationship)
+
+
+def outline(box: Any) -> list[tuple[float, float]]:
+    """The corners [(column, row), …] of an xyxy box, the first one twice."""
+    x_min, y_min, x_max, y_max = (float(edge) for edge in box)
+    return [(x_min, y_min), (x_max, y_min), (x_max, y_max), (x_min, y_max), (x_min, y_min)]
+
+
+def code_item(relationship: RelationshipTypeValues, name: Code, value: Code) -> CodeContentItem:
+    """A coded answer to a coded question."""
+    return CodeContentItem(concept(name), concept(value), relationship)
+
+
+def container(relationship: RelationshipTypeValues, name: Code, *children: Dataset) -> Dataset:
+    """A heading with its children."""
+    heading = ContainerContentItem(concept(name), is_content_continuous=False, relationship_type=relationship)
+    return node(heading, *children)
+
+
+def node(item: ContentItem, *children: Dataset) -> Dataset:
+    """An item with children; a plain data set, for highdicom's own take no references."""
+    plain = Dataset()
+    plain.update(item)
+    if children:
+        plain.ContentSequence = Items(children)
+    return plain
 
 
 def concept(code: Code) -> CodedConcept:

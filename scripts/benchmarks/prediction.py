@@ -12,12 +12,13 @@ from clnet.predict.breasts import find_breasts
 from clnet.predict.bundle import load
 from clnet.predict.folder_run import Analysis, PredictSettings
 from clnet.predict.loading import BreastDataset
+from clnet.predict.studies import group_by_study
 
 BUNDLE = Path(__file__).parents[2] / "bundle"
 
 
 def prediction() -> dict[str, float]:
-    """`clnet predict` in one process: pairs per second from DICOM to SR, and where the time goes.
+    """`clnet predict` in one process: pairs per second from DICOM to reports, and where the time goes.
 
     At the bundle's own input size on small images, and at 1024 × 512 on images of 1024 rows.
     """
@@ -36,7 +37,9 @@ def _measure(folder: Path) -> dict[str, float]:
         config.write_text(config.read_text().replace("size: [160, 96]", f"size: [{rows}, {columns}]"))
         make_phantom(folder / name, PhantomSettings(9, rows=image[0], columns=image[1]))
         model, task = load(bundle), find_breasts(folder / name / "images")
-        analysis = Analysis(model, task, folder / f"out-{name}", settings)
+        everything = [breast.breast_id for breast in task.breasts]
+        studies = group_by_study(task.breasts)
+        analysis = Analysis(model, task, folder / f"out-{name}", settings, studies, everything)
         data = BreastDataset(task.breasts, model.loader)
         seconds = np.zeros(3)
         for index in range(len(data)):
@@ -45,7 +48,7 @@ def _measure(folder: Path) -> dict[str, float]:
             clock.append(time.perf_counter())
             ((loaded, findings),) = model.find_in_breasts([loaded])
             clock.append(time.perf_counter())
-            analysis.write(loaded, findings)
+            analysis.write_or_refuse(loaded, findings)
             clock.append(time.perf_counter())
             if index:  # the first one compiles and warms up
                 seconds += np.diff(clock)

@@ -63,7 +63,10 @@ def page(deploy, tmp_path_factory):
 
 def content(report):
     """The content of a report without the times of writing."""
-    written = re.compile("(Content|Series|InstanceCreation|Contribution)(Date|Time|DateTime)")
+    written = re.compile(
+        "(Content|Series|InstanceCreation|Contribution|PresentationCreation)(Date|Time|DateTime)"
+        "|(Date|Time)OfSecondaryCapture"
+    )
 
     def forget(dataset, element):
         if written.fullmatch(element.keyword):
@@ -77,8 +80,8 @@ def content(report):
 def assert_same_results(output, expected, reports):
     for name in ("findings.json", "coco.json", "summary.json"):
         assert json.loads((output / name).read_text()) == json.loads((expected / name).read_text())
-    names = sorted(file.relative_to(expected) for file in expected.glob("breasts/*/*.dcm"))
-    assert names == sorted(file.relative_to(output) for file in output.glob("breasts/*/*.dcm"))
+    names = sorted(file.relative_to(expected) for file in expected.glob("studies/*/*.dcm"))
+    assert names == sorted(file.relative_to(output) for file in output.glob("studies/*/*.dcm"))
     assert len(names) == reports
     for name in names:
         assert content(output / name) == content(expected / name)
@@ -88,7 +91,7 @@ def test_the_commands_of_the_page_give_the_findings_and_reports_of_predict(page,
     output, _ = page
     # The page predicts with the phantom's model; the app has the bundle's own.
     predict(output / "try" / "images", tmp_path, PredictSettings(device="cpu"))
-    assert_same_results(output / "reports", tmp_path, reports=2 * 6)
+    assert_same_results(output / "reports", tmp_path, reports=3 * 3)  # three studies
     assert len(list(output.glob("reports/breasts/*/picture.png"))) == 6
 
 
@@ -103,7 +106,7 @@ def test_films_give_the_findings_and_reports_of_predict(deploy, tmp_path):
     done = deploy("--config", "films.yaml", "films", "app", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     predict(films, tmp_path / "predict", PredictSettings(device="cpu", secondary_capture=True))
-    assert_same_results(tmp_path / "app", tmp_path / "predict", reports=2 * 2)  # two breasts
+    assert_same_results(tmp_path / "app", tmp_path / "predict", reports=1 + 4 + 1)  # a state for each film
 
 
 def test_the_package_runs_by_itself_and_names_a_bad_file_as_predict_does(page, tmp_path):
@@ -130,7 +133,7 @@ def test_the_package_runs_by_itself_and_names_a_bad_file_as_predict_does(page, t
     assert done.returncode == 1, done.stdout + done.stderr
     assert "refused   00000_R_MLO.dcm: " in done.stdout
     predict(study, tmp_path / "predict", PredictSettings(device="cpu"))
-    assert_same_results(tmp_path / "app", tmp_path / "predict", reports=2 * 2)
+    assert_same_results(tmp_path / "app", tmp_path / "predict", reports=3)
 
 
 def test_the_package_contains_what_holoscan_expects(page):

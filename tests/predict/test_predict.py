@@ -13,28 +13,34 @@ import dicom_files
 import pydicom
 import pytest
 import warm_processes
+from PIL import Image
 from pycocotools.coco import COCO
-from report_files import assert_same_lesions, lesions_of_cad, lesions_of_measurements
+from report_files import READERS, assert_same_lesions
 
 from clnet.cli.main import main
 from clnet.data.datalist import Datalist, read_datalist, write_datalist
+from clnet.files import remove_unfinished_folders
 from clnet.findings.lesions import merge_into_lesions
 from clnet.findings.types import read_findings
 from clnet.phantom import PhantomSettings, make_phantom
-from clnet.predict.breast_folder import read_breast, remove_unfinished, write_breast
+from clnet.predict.breast_folder import read_breast, write_breast
 
 ROOT = Path(__file__).parent.parent.parent
 FILMS = ROOT / "tests" / "data" / "cbis-ddsm"
 sys.path.insert(0, str(ROOT / "tests" / "data"))
 from test_bad_input import REFUSED  # noqa: E402
 
-NOTICE = "Research model trained on scanned films, not for patients"
+NOTICE = "Phantom model, not for patients"
 SECRETS = ("secret", "19990704", "19500102")
 MIN_SCORE = 0.2
 
 
+ALL = "measurements,presentation,picture,cad"
+
+
 def predict(*words):
-    return main(["predict", *map(str, words), "--workers", "0", "--min-score", str(MIN_SCORE)])
+    options = ["--model", "phantom", "--workers", "0", "--min-score", str(MIN_SCORE)]
+    return main(["predict", *map(str, words), *options])
 
 
 def files_below(folder):
@@ -70,7 +76,7 @@ def run(archive, tmp_path_factory):
         make(path)
         bad[path.name] = words
     dicom_files.STUDY = study
-    status = predict(folder, "--output", output)
+    status = predict(folder, "--output", output, "--reports", ALL)
     return {"input": folder, "output": output, "bad": bad, "status": status}
 
 
@@ -99,7 +105,7 @@ def test_a_breast_with_one_view_is_analysed_alone_and_marked_so(run):
 
 
 def test_no_identity_leaves_but_in_the_reports(run, capsys):
-    predict(run["input"], "--output", run["output"])
+    predict(run["input"], "--output", run["output"], "--reports", ALL)
     told = capsys.readouterr()
     said = [told.out + told.err, *map(str, files_below(run["output"]))]
     read = [
@@ -110,11 +116,11 @@ def test_no_identity_leaves_but_in_the_reports(run, capsys):
     for secret in SECRETS:
         assert not any(secret in text.lower() for text in [*said, *read]), secret
     reports = [path for name, path in files_below(run["output"]).items() if name.endswith(".dcm")]
-    assert len(reports) == 6
+    assert len(reports) == 2 * 4  # two studies
     assert {str(pydicom.dcmread(path).PatientName) for path in reports} == {"Secret^Name"}
 
 
-def test_reports_say_what_findings_say(run):
+def test_reports_of_a_study_say_what_findings_say_of_its_breasts(run):
     findings = {pair.pair_id: pair for pair in read_findings(run["output"] / "findings.json")}
     uids = {}
     for file in run["input"].glob("?.dcm"):
@@ -122,19 +128,28 @@ def test_reports_say_what_findings_say(run):
         uids.setdefault((header.StudyInstanceUID, header.ImageLaterality), {})[
             header.ViewPosition.lower()
         ] = header.SOPInstanceUID
+    breasts = {breast["breast_id"]: breast for breast in summary_of(run)["analysed"]}
     compared = 0
-    for pair_id, pair in findings.items():
-        folder = run["output"] / "breasts" / pair_id
-        report = pydicom.dcmread(folder / "mammography_cad.dcm")
-        (record,) = (b for b in summary_of(run)["analysed"] if b["breast_id"] == pair_id)
-        of_breast = uids[report.StudyInstanceUID, record["laterality"]]
-        lesions = merge_into_lesions(pair, MIN_SCORE)
-        assert record["lesions"] == len(lesions)
-        read = lesions_of_measurements(folder / "measurements.dcm")
-        assert_same_lesions(read, lesions, pair, of_breast)
-        read = lesions_of_cad(folder / "mammography_cad.dcm")
-        assert_same_lesions(read, lesions, pair, of_breast, only_linked=True)
-        compared += len(lesions)
+    studies = summary_of(run)["studies"]
+    assert [len(study["breasts"]) for study in studies] in ([1, 2], [2, 1])
+    for study in studies:
+        folder = run["output"] / "studies" / study["study_id"]
+        assert sorted(study["reports"]) == sorted(file.name for file in folder.glob("*.dcm"))
+        uid = pydicom.dcmread(folder / "measurements.dcm").StudyInstanceUID
+        expected = [
+            (
+                merge_into_lesions(findings[breast_id], MIN_SCORE),
+                findings[breast_id],
+                uids[uid, breasts[breast_id]["laterality"]],
+            )
+            for breast_id in study["breasts"]
+        ]
+        assert [breasts[breast_id]["lesions"] for breast_id in study["breasts"]] == [
+            len(lesions) for lesions, _, _ in expected
+        ]
+        for kind in READERS:
+            assert_same_lesions(kind, folder, expected)
+        compared += sum(len(lesions) for lesions, _, _ in expected)
     assert compared > 0
 
 
@@ -164,28 +179,84 @@ def test_the_notice_stands_in_summary_coco_and_reports(run):
     assert summary_of(run)["notice"] == NOTICE
     assert json.loads((run["output"] / "coco.json").read_text())["info"]["description"] == NOTICE
     for path in run["output"].rglob("*.dcm"):
-        assert pydicom.dcmread(path).SeriesDescription == NOTICE
+        description = pydicom.dcmread(path).SeriesDescription
+        assert re.fullmatch(rf"CL-Net \w+: (\d+|none) [LR](, (\d+|none) R)?\. {NOTICE}", description)
 
 
-def test_what_is_done_is_not_done_again_and_a_changed_file_is(archive, tmp_path, capsys):
+@pytest.fixture
+def studies(archive, tmp_path):
+    """A copy of the archive, a folder for results, and a function that says which of them it wrote."""
     folder, output = tmp_path / "in", tmp_path / "out"
     folder.mkdir()
     for file in archive.iterdir():
         (folder / file.name).write_bytes(file.read_bytes())
-    assert predict(folder, "--output", output) == 0
+
+    def written(*words):
+        before = {name: path.stat().st_mtime_ns for name, path in files_below(output).items()}
+        assert predict(folder, "--output", output, *words) == 0
+        after = {name: path.stat().st_mtime_ns for name, path in files_below(output).items()}
+        return {name for name, moment in after.items() if "/" in name and before.get(name) != moment}
+
+    return folder, output, written
+
+
+def test_what_is_done_is_not_done_again(studies, capsys):
+    _, output, written = studies
+    assert len(written()) == 3 * 3 + 2 * 4
     assert "3 breasts analysed, 3 of them now" in capsys.readouterr().out
-    before = {
-        name: (path.stat().st_mtime_ns, path.read_bytes()) for name, path in files_below(output).items()
-    }
-    assert predict(folder, "--output", output) == 0
+    before = {name: path.read_bytes() for name, path in files_below(output).items()}
+    assert written() == set()
     assert "3 breasts analysed, 0 of them now" in capsys.readouterr().out
-    for name, path in files_below(output).items():
-        time_and_bytes = path.stat().st_mtime_ns, path.read_bytes()
-        assert time_and_bytes[1] == before[name][1], name
-        assert time_and_bytes[0] == before[name][0] or "/" not in name, name
+    assert {name: path.read_bytes() for name, path in files_below(output).items()} == before
+
+
+def labels(study):
+    return [label for lesion in READERS["measurements"](study) for label in lesion["labels"]]
+
+
+def test_a_changed_breast_is_analysed_again_and_the_reports_of_its_study_are_renewed(studies, capsys):
+    folder, output, written = studies
+    written()
+    before = {path.name: [label[:5] for label in labels(path)] for path in (output / "studies").iterdir()}
     os.utime(folder / "0.dcm", ns=(1, 1))
-    assert predict(folder, "--output", output) == 0
+    capsys.readouterr()
+    places = {name.rpartition("/")[0] for name in written()}
     assert "3 breasts analysed, 1 of them now" in capsys.readouterr().out
+    (breast,) = (place for place in places if place.startswith("breasts/"))
+    (study,) = (place for place in places if place.startswith("studies/"))
+    renewed = pydicom.dcmread(output / study / "measurements.dcm")
+    # The other breast is in it too. Scores may differ in their last digit: another batch rounds differently.
+    assert [label[:5] for label in labels(output / study)] == before[study.removeprefix("studies/")]
+    assert len(renewed.CurrentRequestedProcedureEvidenceSequence[0].ReferencedSeriesSequence) == 4
+    assert (
+        breast.removeprefix("breasts/") in json.loads((output / study / "study.json").read_text())["breasts"]
+    )
+    picture = pydicom.dcmread(output / study / "picture.dcm").pixel_array
+    alone = Image.open(output / breast / "picture.png")
+    assert picture.shape[1] > 2 * alone.width
+
+
+def test_other_reports_are_written_without_another_analysis(studies, capsys):
+    _, output, written = studies
+    written("--reports", "measurements")
+    assert {path.name for path in output.rglob("*.dcm")} == {"measurements.dcm"}
+    capsys.readouterr()
+    names = written("--reports", "cad,presentation")
+    assert "3 breasts analysed, 0 of them now" in capsys.readouterr().out
+    assert {name.rpartition("/")[2] for name in names} == {"study.json", "cad.dcm", "presentation.dcm"}
+    assert {path.name for path in output.rglob("*.dcm")} == {"cad.dcm", "presentation.dcm"}
+    assert len(written("--reports", "")) == 2  # a study.json each
+    assert list(output.rglob("*.dcm")) == []
+
+
+def test_reports_for_sharing_name_nobody(studies):
+    _, output, written = studies
+    written("--deidentify", "--reports", ALL)
+    reports = list(output.rglob("*.dcm"))
+    assert len(reports) == 8
+    for path in reports:
+        assert not any(secret.encode() in path.read_bytes().lower() for secret in SECRETS)
+        assert pydicom.dcmread(path).PatientIdentityRemoved == "YES"
 
 
 def test_a_view_that_is_damaged_leaves_the_other_to_be_analysed(archive, tmp_path):
@@ -201,13 +272,20 @@ def test_a_view_that_is_damaged_leaves_the_other_to_be_analysed(archive, tmp_pat
         assert [item["file"] for item in summary["refused"]] == ["0.dcm"]
 
 
-def test_films_of_a_datalist_keep_their_pair_ids_and_the_two_studies_are_said(tmp_path):
+def test_films_of_a_datalist_keep_their_pair_ids_and_their_four_studies_are_one_report(tmp_path, capsys):
     assert predict(FILMS, "--output", tmp_path) == 0
     pairs = read_findings(tmp_path / "findings.json")
     assert [pair.pair_id for pair in pairs] == ["P_00173_LEFT", "P_00173_RIGHT"]
     summary = json.loads((tmp_path / "summary.json").read_text())
-    assert all("two studies" in " ".join(breast["warnings"]) for breast in summary["analysed"])
-    assert len(list(tmp_path.rglob("*.dcm"))) == 4
+    (study,) = summary["studies"]
+    assert study["breasts"] == [breast["breast_id"] for breast in summary["analysed"]]
+    said = "the images are of 4 studies; the reports belong to that of L CC"
+    assert study["warnings"] == [said] and said in capsys.readouterr().out
+    states = [f"presentation{number}.dcm" for number in ("", "_2", "_3", "_4")]
+    assert study["reports"] == ["measurements.dcm", *states, "picture.dcm"]
+    first = pydicom.dcmread(FILMS / "left_cc.dcm", stop_before_pixels=True)
+    measured = pydicom.dcmread(tmp_path / "studies" / study["study_id"] / "measurements.dcm")
+    assert measured.StudyInstanceUID == first.StudyInstanceUID
 
 
 def test_films_without_a_datalist_are_paired_by_their_names(tmp_path, capsys):
@@ -221,6 +299,7 @@ def test_films_without_a_datalist_are_paired_by_their_names(tmp_path, capsys):
         ("R", ["cc", "mlo"]),
     ]
     assert (summary["refused"], summary["left_out"]) == ([], [])
+    assert [len(study["breasts"]) for study in summary["studies"]] == [2]
     capsys.readouterr()
     assert predict(tmp_path / "in", "--output", tmp_path / "none") == 0
     assert capsys.readouterr().out.count("(--secondary-capture accepts these)") == 4
@@ -244,6 +323,10 @@ def test_an_image_that_may_show_a_name_is_not_drawn(archive, tmp_path):
     dataset.save_as(tmp_path / "in" / "a.dcm")
     assert predict(tmp_path / "in", "--output", tmp_path / "out") == 0
     assert list((tmp_path / "out").rglob("*.png")) == []
+    assert sorted(path.name for path in tmp_path.rglob("*.dcm") if path.parent.name != "in") == [
+        "measurements.dcm",
+        "presentation.dcm",
+    ]
 
 
 def test_a_breast_that_is_killed_while_written_is_as_if_never_begun(run, tmp_path):
@@ -251,23 +334,24 @@ def test_a_breast_that_is_killed_while_written_is_as_if_never_begun(run, tmp_pat
     record = json.loads((run["output"] / "breasts" / breast_id / "breast.json").read_text())
     result = read_breast(run["output"], breast_id, record["key"])
 
-    def killed(folder):
-        (folder / "measurements.dcm").write_bytes(b"half a fi")
-        raise SystemExit
+    class Killed:
+        def save(self, path):
+            path.write_bytes(b"half a fi")
+            raise SystemExit
 
     with pytest.raises(SystemExit):
-        write_breast(tmp_path, result, "model", killed)
+        write_breast(tmp_path, result, "model", Killed())
     assert read_breast(tmp_path, breast_id, record["key"]) is None
-    remove_unfinished(tmp_path)
+    remove_unfinished_folders(tmp_path / "breasts")
     assert files_below(tmp_path) == {}
-    write_breast(tmp_path, result, "model", lambda folder: None)
+    write_breast(tmp_path, result, "model", None)
     assert read_breast(tmp_path, breast_id, record["key"]) == result
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nowhere", "--output", "out"], "nowhere: no such file or folder"),
+        (["nowhere", "--output", "out", "--model", "phantom"], "nowhere: no such file or folder"),
         ([FILMS, "--output", FILMS / "out"], "lies in"),
         (
             [FILMS, "--output", "out", "--model", "nowhere"],
@@ -275,6 +359,10 @@ def test_a_breast_that_is_killed_while_written_is_as_if_never_begun(run, tmp_pat
         ),
         ([FILMS, "--output", "out", "--device", "abacus"], "device is abacus"),
         ([FILMS, "--output", "out", "--batch-size", "0"], "batch_size is 0; at least 1 is expected"),
+        (
+            [FILMS, "--output", "out", "--reports", "measurements,fax"],
+            "reports has 'fax'; expected some of measurements, presentation, picture, cad",
+        ),
     ],
 )
 def test_wrong_usage_is_told_in_one_line_with_status_2(tmp_path, monkeypatch, capsys, words, message):
@@ -285,7 +373,7 @@ def test_wrong_usage_is_told_in_one_line_with_status_2(tmp_path, monkeypatch, ca
 
 
 def command(*words):
-    return ["-m", "clnet.cli", "predict", *words, "--min-score", MIN_SCORE]
+    return ["-m", "clnet.cli", "predict", *words, "--model", "phantom", "--min-score", MIN_SCORE]
 
 
 @pytest.mark.slow
@@ -305,7 +393,7 @@ def test_a_run_that_is_killed_goes_on_and_loses_nothing_and_does_nothing_twice(a
     assert all(after[name].stat().st_mtime_ns == moment for name, moment in done.items())
     assert len(read_findings(output / "findings.json")) == 3
     reports = [pydicom.dcmread(path).SOPInstanceUID for path in output.rglob("*.dcm")]
-    assert len(set(reports)) == len(reports) == 6
+    assert len(set(reports)) == len(reports) == 2 * 3
     assert not any("unfinished" in name for name in after)
 
 

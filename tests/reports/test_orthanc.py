@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from report_files import needs
-from test_reports import FOUND, report_of, sources, written  # noqa: F401
+from report_studies import FOUND, images, study_of  # noqa: F401
 
-from clnet.reports.dicom import DICOM_REPORTS
+from clnet.reports.dicom import DICOM_REPORTS, write_reports
 
 
 def free_port():
@@ -57,13 +57,16 @@ def orthanc(tmp_path):
 
 
 @needs("Orthanc", "orthanc")
-def test_reports_load_into_the_study_of_their_images(orthanc, sources, tmp_path):  # noqa: F811
-    report = report_of(FOUND["linked"], sources["phantom"])
-    files = [*sources["phantom"].values(), *(written(report, kind, tmp_path) for kind in DICOM_REPORTS)]
-    assert [orthanc("/instances", Path(file).read_bytes())["Status"] for file in files] == ["Success"] * 4
+def test_reports_load_into_the_study_of_their_images(orthanc, images, tmp_path):  # noqa: F811
+    reports = tmp_path / "reports"
+    reports.mkdir()
+    write_reports(study_of(FOUND["linked and nothing"], images["phantom"]), list(DICOM_REPORTS), reports)
+    files = [*images["phantom"].values(), *reports.iterdir()]
+    assert [orthanc("/instances", Path(file).read_bytes())["Status"] for file in files] == ["Success"] * 8
     (study,) = orthanc("/studies")
     series = [orthanc(f"/series/{name}") for name in orthanc(f"/studies/{study}")["Series"]]
-    assert sorted(one["MainDicomTags"]["Modality"] for one in series) == ["MG", "MG", "SR", "SR"]
+    kinds = sorted(one["MainDicomTags"]["Modality"] for one in series)
+    assert kinds == ["MG", "MG", "MG", "MG", "OT", "PR", "SR", "SR"]
     classes = {
         orthanc(f"/instances/{one['Instances'][0]}/simplified-tags")["SOPClassUID"]
         for one in series

@@ -12,6 +12,7 @@ from clnet.data.study import LeftOut
 from clnet.predict.breasts import BreastImages, Task, find_breasts
 from clnet.predict.folder_run import Analysis, PredictSettings
 from clnet.predict.model import BundleModel
+from clnet.predict.studies import Study, group_by_study
 from clnet.predict.summary import Summary
 
 
@@ -78,7 +79,7 @@ class FindLesions(Operator):
 
 
 class WriteReports(Operator):
-    """Writes both structured reports and a picture of each breast, and after the last one the common files.
+    """Writes a picture of each breast, the reports of each study, and after the last one the common files.
 
     Args:
         fragment: the application.
@@ -98,6 +99,7 @@ class WriteReports(Operator):
         self.output_path = output_path
         self.settings = settings
         self.analysis: Analysis | None = None
+        self.studies: list[Study] = []
         self.received = 0
         self.refused: list[LeftOut] = []
         self.summary: Summary | None = None
@@ -111,9 +113,13 @@ class WriteReports(Operator):
         """Write the results of a batch."""
         task, found = op_input.receive("findings")
         if self.analysis is None:
-            self.analysis = Analysis(self.model, task, self.output_path, self.settings)
+            self.studies = group_by_study(task.breasts)
+            everything = [breast.breast_id for breast in task.breasts]
+            self.analysis = Analysis(
+                self.model, task, self.output_path, self.settings, self.studies, everything
+            )
         for loaded, findings in found:
             self.refused += self.analysis.write_or_refuse(loaded, findings)
         self.received += len(found)
         if self.received == len(task.breasts):
-            self.summary = self.analysis.finish(self.refused, done_before=0)
+            self.summary = self.analysis.finish(self.studies, self.refused, done_before=0)

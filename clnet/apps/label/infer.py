@@ -19,7 +19,8 @@ from clnet.findings.types import PairFindings
 from clnet.predict.loading import LoadedBreast
 from clnet.predict.model import BundleModel
 from clnet.reports.dicom import DICOM_REPORTS
-from clnet.reports.sr_document import save_report
+from clnet.reports.objects import save_object
+from clnet.reports.study import StudyReport
 
 PARAMS = {"min_score": None, "alone": False, "report": ""}
 
@@ -30,8 +31,8 @@ class InferPair(InferTask):
     Request params:
         min_score: see `merge_into_lesions`; by default the model's.
         alone: analyse the image by itself if its partner view is missing.
-        report: which file to return: "measurements" or "mammography_cad", a DICOM SR of the breast; by
-            default 3D Slicer's markups of the image.
+        report: which file to return: a DICOM report of the breast, a key of `DICOM_REPORTS`; by default 3D
+            Slicer's markups of the image.
     """
 
     def __init__(self, catalog: PairCatalog, model: CurrentModel) -> None:
@@ -127,12 +128,17 @@ def _checked(request: Mapping[str, Any]) -> dict[str, Any]:
 def _report(
     params: Mapping[str, Any], model: BundleModel, loaded: LoadedBreast, findings: PairFindings
 ) -> str:
-    """The DICOM SR of a breast, the same that `clnet predict` writes."""
-    report = model.result(loaded, findings, params["min_score"], str).report()
-    if report is None:
+    """A DICOM report as `clnet predict` writes it, of this breast alone."""
+    result = model.result(loaded, findings, params["min_score"], str)
+    breast = result.report(None if result.shows_text else result.draw())
+    if breast is None:
         raise RequestError("no DICOM report: the images are not DICOM")
+    study = StudyReport((breast,), model.version, model.notice, params["min_score"])
+    documents = DICOM_REPORTS[params["report"]](study)
+    if not documents:
+        raise RequestError("no picture: the images may show the patient's name")
     file = _temporary_file(".dcm")
-    save_report(DICOM_REPORTS[params["report"]](report), file)
+    save_object(documents[0], file)
     return str(file)
 
 
