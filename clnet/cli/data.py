@@ -25,7 +25,7 @@ def add_phantom(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     command.add_argument(
         "--size", type=int, nargs=2, default=(320, 224), metavar=("H", "W"), help="rows and columns"
     )
-    command.add_argument("--difficulty", default="standard", help="easy, standard or hard")
+    command.add_argument("--difficulty", default="standard", help="easy, standard, hard or patient")
     command.add_argument("--workers", type=int, metavar="K", help="processes (default: one per core)")
     command.set_defaults(run=_phantom)
 

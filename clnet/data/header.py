@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, get_args
 
 import nibabel
-import pydicom
 from PIL import Image
 from pydicom.dataset import Dataset
 
+from clnet.data.deflated import read_tags_of
 from clnet.data.film_names import CROP_OR_MASK, FilmName, parse_film_name
 from clnet.data.image_errors import DamagedImageError, NotAnImageError, refusing_damage
 from clnet.data.jpeg import SIGNATURE, JpegFrame, read_frame
@@ -162,7 +162,8 @@ def _format_of(start: bytes, file: Path) -> Format:
 
 def dicom_header(stream: BinaryIO, file: Path) -> ImageHeader:
     """Read and check the tags of an open DICOM file, up to its pixels."""
-    return header_of_tags(pydicom.dcmread(stream, stop_before_pixels=True, specific_tags=_KEYWORDS), file)
+    tags = read_tags_of(stream, file, stop_before_pixels=True, specific_tags=_KEYWORDS)
+    return header_of_tags(tags, file)
 
 
 def header_of_tags(dataset: Dataset, file: Path) -> ImageHeader:

@@ -69,8 +69,12 @@ def refusing_damage(file: Path) -> Iterator[None]:
         warnings.simplefilter("ignore")
         try:
             yield
-        except (ClnetError, MemoryError):
+        except ClnetError:
             raise
+        except MemoryError as error:
+            raise ImageTooLargeError(
+                f"{file}: takes more memory than there is. Remove it, or give the process more memory."
+            ) from error
         except Exception as error:
             raise DamagedImageError(
                 f"{file}: cannot be read as the image that it claims to be ({type(error).__name__}): "

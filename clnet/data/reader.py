@@ -15,12 +15,12 @@ from typing import Any, BinaryIO
 
 import nibabel
 import numpy as np
-import pydicom
 from numpy.typing import NDArray
 from PIL import Image
 from pydicom.dataset import Dataset
 
 from clnet.data.decode import check_size, decode
+from clnet.data.deflated import read_tags_of
 from clnet.data.header import (
     ImageHeader,
     dicom_header,
@@ -78,8 +78,9 @@ def read_image(file: str | PathLike[str], apply_voi: bool = True) -> Mammogram:
 
 def read_tags(file: str | PathLike[str]) -> Dataset:
     """All tags of a DICOM file but its pixels; see `Mammogram.tags`."""
-    with open_image(Path(file)) as (_, stream), refusing_damage(Path(file)):
-        return pydicom.dcmread(stream, stop_before_pixels=True)
+    file = Path(file)
+    with open_image(file) as (_, stream), refusing_damage(file):
+        return read_tags_of(stream, file, stop_before_pixels=True)
 
 
 def image_of_array(pixels: NDArray[Any], name: str, view: str, laterality: Laterality) -> Mammogram:
@@ -110,10 +111,10 @@ def image_of_array(pixels: NDArray[Any], name: str, view: str, laterality: Later
 
 def read_dicom(stream: BinaryIO, file: Path) -> tuple[Dataset, ImageHeader]:
     """All of an open DICOM file, and its header."""
-    dataset = pydicom.dcmread(stream)
+    dataset = read_tags_of(stream, file)
     if "PixelData" in dataset:
         return dataset, header_of_tags(dataset, file)
-    stream.seek(0)  # where pixel data are cut off, pydicom gives up the other tags as well
+    # Where pixel data are cut off, pydicom gives up the other tags as well.
     return dataset, dicom_header(stream, file)
 
 

@@ -87,9 +87,17 @@ def correctly_linked(
     return {lesion for lesion in lesions if lesion is not None}, lesions.count(None)
 
 
+class CountedLinks(NamedTuple):
+    """Counts of all links, and of those that say "only in this view"."""
+
+    all: LinkCounts
+    to_dustbin: LinkCounts
+    """Of links to the dustbin and lesions of one view; a lesion is detected if it is found there."""
+
+
 def count_links(
     cohort: Cohort, overlaps: Overlaps, iou: float, min_score: float, found: NDArray[np.bool_]
-) -> LinkCounts:
+) -> CountedLinks:
     """Count right and wrong links in each breast.
 
     Args:
@@ -100,18 +108,25 @@ def count_links(
         found: [L] whether each lesion box is found at the operating point.
     """
     in_both_views = cohort.in_both_views
-    found_in_both = in_both_views & (np.bincount(cohort.box_lesion, found, len(in_both_views)) == 2)
+    views_found = np.bincount(cohort.box_lesion, found, len(in_both_views))
     matched = match_to_lesions(cohort, overlaps, iou)
     lesions_of = cohort.lesions_of_pairs()
-    counts = np.zeros((len(cohort.pairs), len(LinkCounts._fields)), np.int64)
+    counts = np.zeros((2, len(cohort.pairs), len(LinkCounts._fields)), np.int64)
     for number, pair in enumerate(cohort.pairs):
         if len(pair.views) < len(VIEW_NAMES):
             continue
-        kept = [link for link in cohort.findings[number].links if link.score >= min_score]
-        right, wrong = correctly_linked(kept, matched[number], in_both_views)
-        detected = {lesion for lesion in lesions_of[number] if found_in_both[lesion]}
-        counts[number] = len(right), wrong, len(lesions_of[number]), len(detected), len(detected & right)
-    return LinkCounts(*counts.T)
+        every = [link for link in cohort.findings[number].links if link.score >= min_score]
+        alone = [link for link in every if link.cc is None or link.mlo is None]
+        of_one_view = [lesion for lesion in lesions_of[number] if not in_both_views[lesion]]
+        in_both = [lesion for lesion in lesions_of[number] if in_both_views[lesion]]
+        for kind, links, lesions, to_find, times in (
+            (0, every, lesions_of[number], in_both, 2),
+            (1, alone, of_one_view, of_one_view, 1),
+        ):
+            right, wrong = correctly_linked(links, matched[number], in_both_views)
+            detected = {lesion for lesion in to_find if views_found[lesion] == times}
+            counts[kind, number] = len(right), wrong, len(lesions), len(detected), len(detected & right)
+    return CountedLinks(*(LinkCounts(*of_kind.T) for of_kind in counts))
 
 
 def link_statistics(

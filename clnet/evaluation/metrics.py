@@ -22,7 +22,7 @@ from clnet.evaluation.froc import (
     recalls_at,
 )
 from clnet.evaluation.hits import find_hits, find_overlaps, least_overlap
-from clnet.evaluation.links import LinkCounts, count_links, link_statistics
+from clnet.evaluation.links import CountedLinks, count_links, link_statistics
 from clnet.evaluation.protocols import EvaluationSettings, protocol_words
 from clnet.evaluation.record import UNITS, EvaluationRecord, iou_key, make_record
 from clnet.evaluation.subgroups import groups_of_boxes, groups_of_pairs
@@ -57,7 +57,7 @@ def evaluate(
         iou: float(cutoff_scores(curve, [settings.operating_rate], cohort.image_pair, everyone)[0, 0])
         for iou, curve in curves.items()
     }
-    links: dict[float, LinkCounts] = {}
+    links: dict[float, CountedLinks] = {}
     if any(pair.links for pair in cohort.findings):
         links = {
             iou: count_links(
@@ -65,7 +65,7 @@ def evaluate(
             )
             for iou in settings.ious
         }
-    record = make_record(cohort, curves, links)
+    record = make_record(cohort, curves, {iou: counted.all for iou, counted in links.items()})
     weights = draw_patients(record.patients, settings.resamples, settings.seed)
     points = {
         iou: operating_points(curves[iou], CURVE_RATES, record.image_patient, weights, settings.interpolate)
@@ -80,7 +80,7 @@ def evaluate(
         "settings": {**asdict(settings), "interval_level": LEVEL},
         "counts": _counts(cohort),
         "detection": {iou_key(iou): _detection(record, iou, points[iou], weights) for iou in settings.ious},
-        "links": {iou_key(iou): _links(record, counts, weights) for iou, counts in links.items()} or None,
+        "links": {iou_key(iou): _links(record, counted, weights) for iou, counted in links.items()} or None,
         "errors": {
             "iou": first,
             "score_above": finite_or_none(operating[first]),
@@ -118,11 +118,12 @@ def _detection(
     return content
 
 
-def _links(record: EvaluationRecord, counts: LinkCounts, weights: NDArray[np.float64]) -> dict[str, Any]:
+def _links(record: EvaluationRecord, counted: CountedLinks, weights: NDArray[np.float64]) -> dict[str, Any]:
     rows = {
-        "all": counts,
-        "several_lesions": counts.where(record.lesions_of_pair() > 1),
-        "single_pair": counts.where(record.has_single_pair()),
+        "all": counted.all,
+        "several_lesions": counted.all.where(record.lesions_of_pair() > 1),
+        "single_pair": counted.all.where(record.has_single_pair()),
+        "only_in_one_view": counted.to_dustbin,
     }
     return {
         name: {

@@ -5,6 +5,7 @@ detections of CC are compared with all of MLO, as keypoints of two photographs a
 look like and by where they are.
 """
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -15,6 +16,7 @@ from clnet.networks.dustbin import absent_candidates, exclude
 from clnet.networks.geometry import ViewGeometry
 from clnet.networks.layers import MLP
 from clnet.networks.matcher import DetectorOutputs, LesionPairs, Matcher
+from clnet.networks.settings import require
 from clnet.networks.views import to_images, to_pairs
 
 
@@ -29,12 +31,18 @@ class GeometricLinker(Matcher):
     Args:
         width: D of the detection embeddings.
         axes: of `ViewGeometry`.
+        link_threshold: how sure a link must be to count. Everyone else counts links from a score of 0.5, so
+            scores are moved (their odds are scaled) until this one is 0.5.
         loss: L_partner.
     """
 
-    def __init__(self, width: int, axes: Sequence[Sequence[float]], loss: PartnerLoss) -> None:
+    def __init__(
+        self, width: int, axes: Sequence[Sequence[float]], link_threshold: float, loss: PartnerLoss
+    ) -> None:
         super().__init__()
+        require(0 < link_threshold < 1, f"link_threshold: {link_threshold} is not between 0 and 1")
         self.width = width
+        self.threshold_logit = math.log(link_threshold / (1 - link_threshold))
         self.partner_loss = loss
         self.project = nn.Linear(width, width)
         self.alone = MLP(width, 1)
@@ -99,4 +107,5 @@ class GeometricLinker(Matcher):
         links = torch.cat(
             [torch.stack([own, choice[:, 0]], dim=-1), torch.stack([choice[:, 1], own], dim=-1)], dim=1
         )
-        return LesionPairs(links, outputs["partner_certainty"].flatten(1).sigmoid())
+        certainty = outputs["partner_certainty"].flatten(1)
+        return LesionPairs(links, (certainty - self.threshold_logit).sigmoid())

@@ -73,6 +73,8 @@ def _render_view(
 
     lesions = np.zeros_like(background)
     for lesion in scene.lesions:
+        if lesion.outside == view.name:
+            continue
         view.add_projections(lesions, lesion.body)
         view.add_projections(lesions, lesion.spicules)
     lesions = ndimage.gaussian_filter(lesions, EDGE / view.spacing)
@@ -83,6 +85,7 @@ def _render_view(
         index: box
         for index, lesion in enumerate(scene.lesions)
         if lesion.mimics_in in (None, view.name)
+        and lesion.outside != view.name
         and _is_visible(box := _box_around(lesion, view, rows, columns), bright, empty)
     }
 

@@ -27,6 +27,8 @@ class Difficulty:
         depth_error: difference in compression between the views (1: a few mm of depth).
         texture: strength of the fine structure of the tissue.
         noise: strength of the quantum noise.
+        one_view: share of masses that one of the views does not reach, as positioning leaves out the tissue
+            at the chest wall or in the axilla.
     """
 
     contrast: tuple[float, float]
@@ -35,6 +37,7 @@ class Difficulty:
     depth_error: float
     texture: float
     noise: float
+    one_view: float = 0.0
 
 
 DIFFICULTIES: Mapping[str, Difficulty] = MappingProxyType(
@@ -44,6 +47,10 @@ DIFFICULTIES: Mapping[str, Difficulty] = MappingProxyType(
             (0.55, 0.9), mimics=1.6, veiled=0.1, depth_error=0.7, texture=0.75, noise=0.75
         ),
         "hard": Difficulty((0.38, 0.75), mimics=2.4, veiled=0.2, depth_error=1.0, texture=1.0, noise=1.0),
+        # As standard, but the views of a breast agree no better than those of patients do.
+        "patient": Difficulty(
+            (0.55, 0.9), mimics=1.6, veiled=0.1, depth_error=3.35, texture=0.75, noise=0.75, one_view=0.1
+        ),
     }
 )
 
@@ -80,6 +87,7 @@ class PhantomLesion:
         body: the core, which a reader would outline.
         spicules: thin strands around the core; may be empty.
         mimics_in: the view in which a mimic looks like a mass; None for a mass.
+        outside: the view that does not reach it; None if both show it.
         shape: "lobulated" or "spiculated".
         diameter: of the core, mm.
     """
@@ -87,6 +95,7 @@ class PhantomLesion:
     body: Ellipsoids
     spicules: Ellipsoids
     mimics_in: str | None
+    outside: str | None
     shape: str
     diameter: float
 
@@ -226,7 +235,11 @@ def _draw_lesion(
         view = views[mimics_in]
         stretch = invisible_stretch(view, _direction_of_stretch(view, rng))
         body, spicules = body.mapped(stretch, centre), spicules.mapped(stretch, centre)
-    return PhantomLesion(body, spicules, mimics_in, "spiculated" if spiculated else "lobulated", 2 * radius)
+    outside = None
+    if mimics_in is None and difficulty.one_view and rng.random() < difficulty.one_view:
+        outside = str(rng.choice(tuple(views)))
+    shape = "spiculated" if spiculated else "lobulated"
+    return PhantomLesion(body, spicules, mimics_in, outside, shape, 2 * radius)
 
 
 def _direction_of_stretch(view: ViewGeometry, rng: np.random.Generator) -> Array:

@@ -7,6 +7,7 @@ library, no patient in a message.
 import os
 import random
 import sys
+import tracemalloc
 from pathlib import Path
 
 import nibabel
@@ -15,10 +16,10 @@ import pydicom.pixels.decoders
 import pytest
 from dicom_files import mammogram, ramp, save, texture
 from PIL import Image
-from pydicom.uid import JPEG2000Lossless, RLELossless
+from pydicom.uid import DeflatedExplicitVRLittleEndian, JPEG2000Lossless, RLELossless
 
-from clnet.data import decode
-from clnet.data.header import FOR_PROCESSING, TOMOSYNTHESIS
+from clnet.data import decode, deflated
+from clnet.data.header import FOR_PROCESSING, TOMOSYNTHESIS, read_header
 from clnet.data.image_errors import (
     CodecError,
     ColourImageError,
@@ -30,7 +31,7 @@ from clnet.data.image_errors import (
     NotAnImageError,
     UnsupportedPixelsError,
 )
-from clnet.data.reader import read_image
+from clnet.data.reader import read_image, read_tags
 from clnet.data.study import find_pairs
 from clnet.preprocessing.breast import find_breast
 
@@ -385,3 +386,38 @@ def test_files_cut_or_overwritten_anywhere_give_an_image_or_an_image_error(tmp_p
         else:
             assert image.pixels.shape == (image.header.rows, image.header.columns)
     assert len(recwarn) == 0
+
+
+def deflated_bomb(path, inflated):
+    """A valid deflated file whose private tag inflates to so many bytes of zeros."""
+    dataset = mammogram(ramp())
+    dataset.file_meta.TransferSyntaxUID = DeflatedExplicitVRLittleEndian
+    block = dataset.private_block(0x0011, "clnet test", create=True)
+    block.add_new(0x01, "OB", bytes(inflated))
+    return save(path, dataset)
+
+
+@pytest.mark.parametrize("read", [read_image, read_header, read_tags])
+def test_a_deflated_bomb_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch, read):
+    monkeypatch.setattr(deflated, "MOST_INFLATED", 64 * 2**20)
+    bomb = deflated_bomb(tmp_path / "bomb.dcm", 400 * 2**20)
+    assert bomb.stat().st_size < 2**20
+    tracemalloc.start()
+    with pytest.raises(ImageTooLargeError, match=r"bomb\.dcm: its deflated content is more than 64 MB"):
+        read(bomb)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 32 * 2**20
+
+
+def test_a_deflated_mammogram_is_read(tmp_path):
+    assert read_image(deflated_bomb(tmp_path / "image.dcm", 100)).pixels.shape == ramp().shape
+
+
+def test_a_file_for_which_memory_is_too_small_is_refused(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(deflated.pydicom, "dcmread", full)
+    with pytest.raises(ImageTooLargeError, match=r"image\.dcm: takes more memory than there is"):
+        read_image(save(tmp_path / "image.dcm"))

@@ -27,12 +27,12 @@ def breast(cc, mlo):
     return Pair("p", "patient", "L", **views)
 
 
-def count(pair, cc, mlo, links, found=True):
+def count(pair, cc, mlo, links, found=True, kind="all"):
     detections = [Detections(boxes, np.linspace(0.9, 0.5, len(boxes))) for boxes in (cc, mlo)]
     findings = Findings("m", (PairFindings("p", *detections, tuple(links)),))
     cohort = build_cohort([pair], findings)
     all_found = np.full(len(cohort.box_lesion), found)
-    counts = count_links(cohort, find_overlaps(cohort.results), 0.5, 0.5, all_found)
+    counts = getattr(count_links(cohort, find_overlaps(cohort.results), 0.5, 0.5, all_found), kind)
     return {name: int(values.sum()) for name, values in counts._asdict().items()}
 
 
@@ -75,6 +75,23 @@ def test_a_lesion_in_one_view_belongs_to_the_dustbin():
     assert count(single, [A], [NOTHING], [Link(0, 0, 0.9)])["wrong"] == 1
 
 
+ONE_AND_BOTH = breast({"1": A, "2": B}, {"2": B})
+TO_DUSTBIN = {
+    "right": ([Link(0, None, 0.9), Link(1, 0, 0.9)], (1, 0, 1)),
+    "said of a lesion in both views": ([Link(1, None, 0.9)], (0, 1, 0)),
+    "said of a false positive": ([Link(2, None, 0.9)], (0, 1, 0)),
+    "not said": ([Link(0, 0, 0.9)], (0, 0, 0)),
+    "too unsure to count": ([Link(0, None, 0.4)], (0, 0, 0)),
+}
+
+
+@pytest.mark.parametrize(("links", "expected"), TO_DUSTBIN.values(), ids=TO_DUSTBIN)
+def test_only_in_this_view_is_counted_apart(links, expected):
+    counts = count(ONE_AND_BOTH, [A, B, NOTHING], [B], links, kind="to_dustbin")
+    assert (counts["right"], counts["wrong"], counts["detected_right"]) == expected
+    assert (counts["lesions"], counts["detected"]) == (1, 1)
+
+
 def test_boxes_on_two_lesions_are_a_wrong_link():
     two = breast({"1": A, "2": B}, {"1": A, "2": B})
     crossed = count(two, [A, B], [A, B], [Link(0, 1, 0.9), Link(1, 0, 0.9)])
@@ -87,7 +104,7 @@ def test_a_breast_with_one_view_is_left_out():
     findings = Findings("m", (PairFindings("p", Detections([A], [0.9]), None, (Link(0, None, 0.9),)),))
     cohort = build_cohort([breast({"1": A}, None)], findings)
     counts = count_links(cohort, find_overlaps(cohort.results), 0.5, 0.5, np.array([True]))
-    assert sum(int(values.sum()) for values in counts) == 0
+    assert sum(int(values.sum()) for kind in counts for values in kind) == 0
 
 
 def test_accuracy_is_over_lesions_that_are_found_in_both_views():
@@ -100,7 +117,7 @@ def test_counts_are_what_the_definition_says(seed):
     pairs = random_datalist(60, seed)["test"]
     findings = random_findings(pairs, seed=seed)
     cohort = build_cohort(pairs, findings)
-    counts = count_links(
+    counts, _ = count_links(
         cohort, find_overlaps(cohort.results), 0.2, 0.5, np.ones(len(cohort.box_lesion), bool)
     )
     for number, (pair, found) in enumerate(zip(pairs, findings, strict=True)):

@@ -7,15 +7,16 @@ import torch
 from clnet.losses import PartnerLoss
 from clnet.networks import DetectorOutputs, GeometricLinker
 from clnet.networks.geometry import Content
+from clnet.networks.settings import NetworkSettingError
 
 WIDTH, N = 16, 4
 STRAIGHT = [[1.0, 0.0, 0.0, 0.0]] * 2
 BOTH = torch.ones(2, 2, dtype=torch.bool)
 
 
-def linker():
+def linker(link_threshold=0.5):
     torch.manual_seed(0)
-    return GeometricLinker(WIDTH, STRAIGHT, PartnerLoss(1.0, 1.0))
+    return GeometricLinker(WIDTH, STRAIGHT, link_threshold, PartnerLoss(1.0, 1.0))
 
 
 def detected(embeddings, boxes=None):
@@ -77,6 +78,25 @@ def test_links_follow_the_equations():
                 expected.append(((own, best) if view == 0 else (best, own), score))
         assert [tuple(link) for link in links[breast].tolist()] == [link for link, _ in expected]
         np.testing.assert_allclose(scores[breast], [score for _, score in expected], atol=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("threshold", [0.2, 0.4, 0.9])
+def test_a_link_that_is_just_sure_enough_has_a_score_of_one_half(threshold):
+    made, detections = linker(threshold), random_detections()
+    outputs = made(detections, BOTH)
+    sure = outputs["partner_certainty"].double().flatten(1).sigmoid().numpy()
+    scores = made.pairs(detections, outputs).scores.double().numpy()
+    assert ((scores >= 0.5) == (sure >= threshold)).all()
+    np.testing.assert_allclose(
+        scores / (1 - scores), sure / (1 - sure) * (1 - threshold) / threshold, rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1.0])
+def test_a_threshold_that_is_no_probability_is_refused(threshold):
+    with pytest.raises(NetworkSettingError, match=f"link_threshold: {threshold} is not between 0 and 1"):
+        linker(threshold)
 
 
 @torch.no_grad()

@@ -3,13 +3,16 @@ import json
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pydicom
 import pytest
 
 from clnet.data.datalist import read_datalist
-from clnet.phantom import PhantomError, PhantomSettings, make_phantom
+from clnet.phantom import DIFFICULTIES, PhantomError, PhantomSettings, make_phantom
+from clnet.phantom.render import render
+from clnet.phantom.scene import draw_breast, draw_scene
 
 SETTINGS = PhantomSettings(pairs=12, seed=7, rows=160, columns=112)
 
@@ -160,3 +163,24 @@ def test_a_folder_with_another_data_set_is_left_alone(tmp_path):
     with pytest.raises(PhantomError, match="has a data set that is not a phantom"):
         make_phantom(tmp_path, SETTINGS)
     assert "precious" in (tmp_path / "datalist.json").read_text()
+
+
+def test_a_mass_that_a_view_does_not_reach_leaves_no_trace_there():
+    for number in range(100):
+        rng = np.random.default_rng([3, number])
+        scene = draw_scene(draw_breast(rng), DIFFICULTIES["patient"], 96, rng)
+        hidden = [index for index, lesion in enumerate(scene.lesions) if lesion.outside]
+        if not hidden:
+            continue
+        rest = tuple(lesion for lesion in scene.lesions if not lesion.outside)
+        whole, without = (
+            render(drawn, 96, 64, np.random.default_rng(4)) for drawn in (scene, replace(scene, lesions=rest))
+        )
+        if len(hidden) == 1:
+            outside = scene.lesions[hidden[0]].outside
+            (shown,) = {"cc", "mlo"} - {outside}
+            np.testing.assert_array_equal(whole[outside].pixels, without[outside].pixels)
+            assert hidden[0] not in whole[outside].boxes
+            assert (whole[shown].pixels != without[shown].pixels).any()
+            return
+    raise AssertionError("no such mass in a hundred breasts")

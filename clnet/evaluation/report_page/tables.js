@@ -94,6 +94,7 @@ function linksTable(report) {
     all: "all breasts",
     several_lesions: "breasts with several lesions",
     single_pair: "breasts with one lesion, a box in each view",
+    only_in_one_view: "“only in this view”; accuracy if found",
   };
   const bodies = Object.entries(report.links).map(([key, rows]) =>
     groupBody(
