@@ -40,7 +40,7 @@ TITLES = {
     "false positive": "with a false positive",
 }
 LEGEND = (
-    "Solid, with scores: the model. Dashed white: the radiologists. One number in both views: one lesion."
+    "Solid, with scores: the model. Dashed white: the radiologists. One name in both views: one lesion."
 )
 SOURCE = "CBIS-DDSM, {section} section, Sawyer-Lee et al. 2016, CC BY 3.0, reduced."
 
@@ -104,7 +104,8 @@ def draw(chosen: Iterable[Example], section: str) -> Image.Image:
             example.lesions,
             TITLES[example.kind],
             {name: view.boxes.tolist() for name, view in example.pair.views.items()},
-            HEIGHT,
+            side=example.pair.laterality,
+            height=HEIGHT,
             letter=LETTER,
         )
         for example in chosen
