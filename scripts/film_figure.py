@@ -39,9 +39,7 @@ TITLES = {
     "missed": "missed in both views",
     "false positive": "with a false positive",
 }
-LEGEND = (
-    "Solid, with scores: the model. Dashed white: the radiologists. One name in both views: one lesion."
-)
+LEGEND = "Solid, with scores: the model. Dashed white: the radiologists. One name in both views: one lesion."
 SOURCE = "CBIS-DDSM, {section} section, Sawyer-Lee et al. 2016, CC BY 3.0, reduced."
 
 
