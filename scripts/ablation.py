@@ -1,4 +1,4 @@
-"""Train and evaluate the paper's tables and ours on the phantom, and write docs/evidence.md.
+"""Train and evaluate the paper's tables and ours, on the phantom and on films, and write docs/evidence.md.
 
 Finished runs are kept in docs/evidence/runs and not repeated; an interrupted run resumes from its last
 checkpoint. Options after -- are passed to every command of the bundle.
@@ -49,6 +49,12 @@ def options_of(words: Sequence[str]) -> argparse.Namespace:
         help="folder of the runs (output/ablation)",
     )
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of the pages (docs)")
+    parser.add_argument(
+        "--film", type=Path, metavar="DIR", help="films with a datalist; without it their tables are left out"
+    )
+    parser.add_argument(
+        "--backbone-weights", type=Path, metavar="FILE", help="ImageNet weights of the network of the films"
+    )
     parser.add_argument("--pairs", type=int, default=3000, help="pairs of the phantom (3000)")
     parser.add_argument("--resamples", type=int, default=2000, help="bootstrap resamples (2000)")
     parser.add_argument("--page", action="store_true", help="only write the pages, from the kept runs")
@@ -67,7 +73,9 @@ def wanted(options: argparse.Namespace) -> Iterator[tuple[str, int]]:
             for row in [row for table in tables if table.many_seeds == many for row in table.rows]:
                 run = (row.setting, seed)
                 is_wanted = seed < (options.seeds if many else options.other_seeds)
-                if is_wanted and run not in seen and not SETTINGS[row.setting].removed:
+                setting = SETTINGS[row.setting]
+                is_wanted &= not setting.removed and (setting.data != "film" or options.film is not None)
+                if is_wanted and run not in seen:
                     seen.add(run)
                     yield run
 
@@ -142,15 +150,17 @@ def train_missing(options: argparse.Namespace, runs_folder: Path) -> list[str]:
     except BlockingIOError:
         sys.exit(f"ablation: another one is running in {options.output}; wait for it or stop it")
     names = list(wanted(options))
-    folders = make_data(options.output, options.pairs, {SETTINGS[name].data for name, _ in names})
+    folders = make_data(options.output, options.pairs, {SETTINGS[name].data for name, _ in names}, options.film)
     fingerprints = {name: data_fingerprint(folder) for name, folder in folders.items()}
     kept = read_runs(runs_folder, options.budget)
     words = ("--phantom_pairs", str(options.pairs), *options.words)
+    film_words = ("--backbone_weights", str(options.backbone_weights)) if options.backbone_weights else ()
     plans = []
     parent = parent_run(options.output, f"ablation-{options.budget}epochs")
     for name, seed in names:
         data = SETTINGS[name].data
-        plan = Plan(name, seed, options.budget, options.output, folders[data], words, parent)
+        own_words = (*words, *film_words) if data == "film" else words
+        plan = Plan(name, seed, options.budget, options.output, folders[data], own_words, parent)
         known = kept.get((name, seed))
         changed = list(differences(known.content, plan, fingerprints[data])) if known else []
         if known and not changed:

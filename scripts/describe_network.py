@@ -46,7 +46,7 @@ OPENED = (
 )
 """Modules whose parts have rows of their own, with the ResNet."""
 
-SHARED = ("width", "heads", "levels", "points", "ffn", "dropout")
+SHARED = ("width", "heads", "levels", "points", "ffn", "dropout", "object_queries")
 """Settings at the top of the config, which several parts refer to."""
 
 WHY_LIGHT = {
@@ -59,13 +59,13 @@ WHY_LIGHT = {
     "detector#layers": "cost",
     "ffn": "twice the width",
     "dropout": "a short training from scratch needs none",
-    "detector#object_queries": "cost; still many times the lesions of a breast",
+    "object_queries": "cost; still many times the lesions of a breast",
     "detector#box_refinement": "boxes settle in fewer steps",
     "matcher#layers": "cost; the paper's own ablation loses 1.0 at R@0.25 with 1 in place of 3. In a first "
     "layer link queries cannot yet tell one another what they have read",
     "matcher#loss#temperature": "sharper links; see the table below",
 }
-"""Why `train.yaml` takes another value than the paper."""
+"""Why the phantom's network takes another value than the paper's."""
 
 CHOICES = [
     (
@@ -85,7 +85,7 @@ CHOICES = [
     (
         "box refinement of Deformable DETR",
         "not said",
-        "a setting; off in `paper.yaml`, on in `train.yaml`",
+        "a setting; off in `paper.yaml`, on in `clnet.yaml`",
     ),
     (
         "where the linker learns of places",
@@ -96,7 +96,7 @@ CHOICES = [
         "temperature of the cross-entropy over similarities",
         "none",
         "a setting of the loss; `paper.yaml` takes 1, the paper to the letter, where the right one of 126 "
-        "candidates can have at most 5.6% of the probability; `train.yaml` takes 0.1",
+        "candidates can have at most 5.6% of the probability; `clnet.yaml` takes 0.1",
     ),
     ("pair score in the matching cost", "s", "its sigmoid, since the cost takes a power of it"),
     (
@@ -154,7 +154,7 @@ BEYOND = [
     (
         "inter-attention",
         "by embeddings and learned positions",
-        "−g added to its logits; and a learned ∅, nothing there, among what can be read",
+        "−g, what depth, row and size say against two boxes, added to its logits; and a learned ∅, nothing there, among what can be read",
         "GeometricInterAttention, networks/geometry.py",
     ),
     (
@@ -175,7 +175,7 @@ BEYOND = [
 
 def page(size: tuple[int, int] = (1024, 512)) -> str:
     """The whole of docs/network.md, for one breast with images of (rows, columns)."""
-    paper, light = settings("paper"), settings()
+    paper, light = settings("clnet", "paper"), settings("clnet")
     small, film = (160, 96), tuple(parse("film")["size"])
     return "\n".join(
         [
@@ -189,21 +189,21 @@ def page(size: tuple[int, int] = (1024, 512)) -> str:
             "",
             "## The paper's size",
             "",
-            f"`paper.yaml`, {_size('paper')}. Shapes are those of one breast with images of {size[0]} × "
+            f"`paper.yaml`, {_size('clnet', 'paper')}. Shapes are those of one breast with images of {size[0]} × "
             f"{size[1]} pixels; its two views pass encoder and detector as a batch of 2.",
             "",
-            *layer_table(size, "paper"),
+            *layer_table(size, "clnet", "paper"),
             "",
             "## The small network",
             "",
-            f"`train.yaml`, {_size()}, at {small[0]} × {small[1]} pixels.",
+            f"`clnet.yaml`, {_size('clnet')}, at {small[0]} × {small[1]} pixels.",
             "",
-            *layer_table(small),
+            *layer_table(small, "clnet"),
             "",
             "## Geometric CL-Net",
             "",
-            f"`film.yaml`, {_size('film')}, at {film[0]} × {film[1]} pixels; equations and reasons are in "
-            "[method.md](method.md#beyond-the-paper-geometric-cl-net).",
+            f"`film.yaml`, {_size('film')}, at {film[0]} × {film[1]} pixels; that of `train.yaml` has the same "
+            f"parts and {_size()}. Equations and reasons are in [method.md](method.md#beyond-the-paper-geometric-cl-net).",
             "",
             *layer_table(film, "film"),
             "",
@@ -216,11 +216,11 @@ def page(size: tuple[int, int] = (1024, 512)) -> str:
                 for point, paper_has, here, where in BEYOND
             ),
             "",
-            "## Every setting, in the paper and in train.yaml",
+            "## Every setting, in paper.yaml and in clnet.yaml",
             "",
             "Set one from the command line by its name: `--width 128`, `--network_def#encoder#layers 1`.",
             "",
-            "| setting | paper | train.yaml | why it differs |",
+            "| setting | paper.yaml | clnet.yaml | why it differs |",
             "|---|---|---|---|",
             *(
                 f"| `{_option(name)}` | {value} | {light[name]} | "

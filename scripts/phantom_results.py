@@ -8,8 +8,8 @@ from page_text import percent, table
 from record_files import read
 
 VARIANTS = {
-    "clnet": "CL-Net, the phantom model",
-    "deformable_detr": "each view alone (`deformable_detr.yaml`)",
+    "geometric": "Geometric CL-Net, the phantom model",
+    "one_view": "each view alone (`one_view.yaml`)",
 }
 RATES = ("0.125", "0.25", "0.5", "1", "2", "4")
 IOU = "iou=0.5"
@@ -18,14 +18,14 @@ IOU = "iou=0.5"
 def performance(record: Path) -> str:
     """The figures of a record, with links as they are in the bundle's README."""
     tests = {variant: read(record / f"{variant}_test.json") for variant in VARIANTS}
-    difference = read(record / "comparison.json")["runs"]["evaluate-clnet"][IOU]["recall"]
+    difference = read(record / "comparison.json")["runs"]["evaluate-geometric"][IOU]["recall"]
     runs = {variant: read(record / f"{variant}_training.json") for variant in VARIANTS}
-    parts = (_recall_table(tests, difference), _about_links(tests["clnet"]["links"][IOU]), _about_cost(runs))
+    parts = (_recall_table(tests, difference), _about_links(tests["geometric"]["links"][IOU]), _about_cost(runs))
     return "\n\n".join(parts)
 
 
 def _recall_table(tests: dict[str, Any], difference: dict[str, Any]) -> str:
-    counts = tests["clnet"]["counts"]
+    counts = tests["geometric"]["counts"]
     rows = []
     for variant, name in VARIANTS.items():
         recall = tests[variant]["detection"][IOU]["recall"]

@@ -63,8 +63,8 @@ def ship_film(output: Path) -> None:
 
 
 def ship_phantom(output: Path) -> None:
-    """The model of ``clnet-seed0``, beside its single-view twin."""
-    shutil.copy(output / "clnet-seed0" / "model.pt", BUNDLE / "models" / "phantom.pt")
+    """The model of ``geometric-seed0``, beside its single-view twin."""
+    shutil.copy(output / "geometric-seed0" / "model.pt", BUNDLE / "models" / "phantom.pt")
     for variant in phantom_results.VARIANTS:
         _copy_training(output / f"{variant}-seed0", variant)
         shutil.copy(output / f"evaluate-{variant}" / "metrics.json", RECORD / f"{variant}_test.json")

@@ -4,6 +4,7 @@ from clnet.networks.clnet import CLNet
 from clnet.networks.detector import ViewInteractiveDetector
 from clnet.networks.encoder import ImageEncoder
 from clnet.networks.geometric_linker import GeometricLinker
+from clnet.networks.geometry import CommonFrame
 from clnet.networks.lesion_linker import LesionLinker
 from clnet.networks.light import LightBackbone
 from clnet.networks.matcher import DetectorOutputs, LesionPairs, Matcher, NoMatcher
@@ -14,6 +15,7 @@ from clnet.networks.settings import NetworkSettingError
 
 __all__ = [
     "CLNet",
+    "CommonFrame",
     "DetectorOutputs",
     "GeometricLinker",
     "ImageEncoder",

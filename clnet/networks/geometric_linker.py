@@ -6,14 +6,13 @@ look like and by where they are.
 """
 
 import math
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
 from clnet.losses.link import PartnerLoss
 from clnet.networks.dustbin import absent_candidates, exclude
-from clnet.networks.geometry import ViewGeometry
+from clnet.networks.geometry import CommonFrame, ViewGeometry
 from clnet.networks.layers import MLP
 from clnet.networks.matcher import DetectorOutputs, LesionPairs, Matcher
 from clnet.networks.settings import require
@@ -30,14 +29,14 @@ class GeometricLinker(Matcher):
 
     Args:
         width: D of the detection embeddings.
-        axes: of `ViewGeometry`.
+        frame: of `ViewGeometry`.
         link_threshold: how sure a link must be to count. Everyone else counts links from a score of 0.5, so
             scores are moved (their odds are scaled) until this one is 0.5.
         loss: L_partner.
     """
 
     def __init__(
-        self, width: int, axes: Sequence[Sequence[float]], link_threshold: float, loss: PartnerLoss
+        self, width: int, frame: CommonFrame, link_threshold: float, loss: PartnerLoss
     ) -> None:
         super().__init__()
         require(0 < link_threshold < 1, f"link_threshold: {link_threshold} is not between 0 and 1")
@@ -46,7 +45,7 @@ class GeometricLinker(Matcher):
         self.partner_loss = loss
         self.project = nn.Linear(width, width)
         self.alone = MLP(width, 1)
-        self.geometry = ViewGeometry(1, axes)
+        self.geometry = ViewGeometry(1, frame)
         self.link_certainty = nn.Linear(3, 1)
         self.alone_certainty = nn.Linear(2, 1)
         for regression in (self.link_certainty, self.alone_certainty):

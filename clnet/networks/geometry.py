@@ -2,22 +2,22 @@
 
 A radiologist who has found a mass in one view looks for it in the other at the same depth. Depth is measured
 from the chest wall in CC; in MLO, where the image plane is tilted and the chest wall is a slanting muscle, it
-also depends on the height in the image, and both on how deep the breast was compressed. So
+also depends on the height in the image, and both on how deep the breast was compressed. What lies high in MLO
+often lies lateral in CC. So each view v has a matrix M_v that leads from
 
-    d = a₁ (x − left) + a₂ |y − middle| + a₃ (right − left) + a₄
+    m = (x − left, (y − middle) H / W, right − left, 1),
 
-with one vector a per view, in units of the canvas's width; left, right and middle are those of the image's
-content. Rows count by their distance from the middle, so that an image may be turned upside down. What speaks
-against two boxes i and j of different views being one lesion is
+in units of the canvas's width, to a place u = (depth, row) = M_v m in a frame that both views share; left, right
+and middle are those of the image's content. What speaks against two boxes i and j of different views being one
+lesion is
 
-    g_ij = α ((d_i − d_j) / σ_d)² + β (log(A_i / A_j) / σ_A)²
+    g_ij = Σ_k α_k ((u_i − u_j)_k / σ_k)² + β (log(A_i / A_j) / σ_A)²
 
-with A the area of a box. All of a, α and β are learned; where a begins is a setting. σ_d and σ_A are what
-boxes of one mass show on the training films of CBIS-DDSM: by the best a, depths differ by 0.09 of the
-canvas's width (standard deviation), log areas by 0.4.
+with A the area of a box. M, α and β are learned; where M begins, and the spreads σ, are a `CommonFrame`.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -27,9 +27,8 @@ from torch.nn import functional as F
 from clnet.networks.layers import ResidualAttention
 from clnet.networks.settings import require
 from clnet.networks.views import swap_views, to_images, to_pairs
+from clnet.ops.precision import without_autocast
 
-DEPTH_SPREAD, AREA_SPREAD = 0.09, 0.4
-"""σ_d and σ_A."""
 STRENGTHS = (0.05, 2.0)
 """α and β begin between these, evenly over the heads."""
 
@@ -43,22 +42,47 @@ class Content(NamedTuple):
     """Height of the canvas over its width."""
 
 
+@dataclass(frozen=True)
+class CommonFrame:
+    """Where the matrices of a `ViewGeometry` begin, and how far the boxes of one lesion lie apart.
+
+    ``scripts/fit_frame.py`` fits one to a data set.
+
+    Attributes:
+        cc: M of CC, [2, 4]: depth and row.
+        mlo: M of MLO.
+        spreads: σ of depth, of row and of log area.
+    """
+
+    cc: Sequence[Sequence[float]]
+    mlo: Sequence[Sequence[float]]
+    spreads: Sequence[float]
+
+    def __post_init__(self) -> None:
+        for name, rows in (("cc", self.cc), ("mlo", self.mlo)):
+            fits = len(rows) == 2 and all(len(row) == 4 for row in rows)
+            require(fits, f"frame: {name} is {rows}, and must be two rows of four numbers: depth and row")
+        fits = len(self.spreads) == 3 and min(self.spreads) > 0
+        require(fits, f"frame: spreads are {self.spreads}, and must be three numbers above 0")
+
+
 class ViewGeometry(nn.Module):
     """What speaks against two boxes being one lesion, seen by each of several heads.
 
     Args:
         heads: each has an α and a β of its own.
-        axes: where a of CC and a of MLO begin, four numbers each; ``[[1, 0, 0, 0], [1, 0, 0, 0]]`` is the
-            straight depth from the chest wall.
+        frame: where M begins, and σ.
     """
 
-    def __init__(self, heads: int, axes: Sequence[Sequence[float]]) -> None:
+    spreads: Tensor
+
+    def __init__(self, heads: int, frame: CommonFrame) -> None:
         super().__init__()
-        self.axes = nn.Parameter(torch.tensor(axes, dtype=torch.float32))  # [2, 4]
-        require(self.axes.shape == (2, 4), f"axes: {axes} must be four numbers for CC and four for MLO")
+        self.matrices = nn.Parameter(torch.tensor([frame.cc, frame.mlo], dtype=torch.float32))  # [2, 2, 4]
+        self.register_buffer("spreads", torch.tensor(frame.spreads), persistent=False)
         begin = torch.linspace(*STRENGTHS, heads) if heads > 1 else torch.tensor([0.5])
-        strengths = torch.stack([begin, begin], dim=-1)
-        self.strengths = nn.Parameter(torch.log(torch.expm1(strengths)))  # [heads, 2]: α and β after softplus
+        # [heads, 3]: α of depth and row, and β, after softplus
+        self.strengths = nn.Parameter(torch.log(torch.expm1(begin))[:, None].repeat(1, 3))
 
     def forward(self, boxes: Tensor, content: Content) -> Tensor:
         """Compare every box of an image with every box of the other view.
@@ -70,27 +94,29 @@ class ViewGeometry(nn.Module):
         Returns:
             −g [2B, heads, N, N]: of each box of the image (row) with each of the partner's (column).
         """
-        depth, area = self.depths(boxes, content), boxes[..., 2:].clamp(min=1e-4).log().sum(-1)
-        strengths = F.softplus(self.strengths)[:, :, None, None]  # [heads, 2, 1, 1]
-        gaps = [
-            ((own[:, :, None] - swap_views(own)[:, None, :]) / spread).square()[:, None]
-            for own, spread in ((depth, DEPTH_SPREAD), (area, AREA_SPREAD))
-        ]  # [2B, 1, N, N] each
-        return -(strengths[:, 0] * gaps[0] + strengths[:, 1] * gaps[1])
+        area = boxes[..., 2:].clamp(min=1e-4).log().sum(-1, keepdim=True)
+        with without_autocast(boxes.device):
+            own = torch.cat([self.places(boxes, content), area], dim=-1) / self.spreads  # [2B, N, 3]
+            gaps = (own[:, :, None] - swap_views(own)[:, None]).square()  # [2B, N, N, 3]
+            return -(gaps @ F.softplus(self.strengths).T).permute(0, 3, 1, 2)
 
-    def depths(self, boxes: Tensor, content: Content) -> Tensor:
-        """The depth d [2B, N] of each box, comparable between views."""
-        left, top, right, bottom = content.extents[:, None].unbind(-1)  # [2B, 1] each
-        parts = torch.stack(
-            [
-                boxes[..., 0] - left,
-                (boxes[..., 1] - (top + bottom) / 2).abs() * content.aspect,
-                (right - left).expand_as(boxes[..., 0]),
-                torch.ones_like(boxes[..., 0]),
-            ],
-            dim=-1,
-        )  # [2B, N, 4]
-        return to_images((to_pairs(parts) * self.axes[:, None]).sum(-1))
+    def places(self, boxes: Tensor, content: Content) -> Tensor:
+        """The place u [2B, N, 2] of each box, its depth and its row, in the frame that both views share."""
+        known = to_pairs(measures(boxes, content))  # [B, 2, N, 4]
+        return to_images(known @ self.matrices.transpose(1, 2))
+
+
+def measures(boxes: Tensor, content: Content) -> Tensor:
+    """What places are computed from: m [2B, N, 4] of boxes [2B, N, 4], in units of the canvas's width."""
+    left, top, right, bottom = content.extents[:, None].unbind(-1)  # [2B, 1] each
+    x, y = boxes[..., 0], boxes[..., 1]
+    parts = [
+        x - left,
+        (y - (top + bottom) / 2) * content.aspect,
+        (right - left).expand_as(x),
+        torch.ones_like(x),
+    ]
+    return torch.stack(parts, dim=-1)
 
 
 class GeometricInterAttention(nn.Module):
@@ -103,13 +129,13 @@ class GeometricInterAttention(nn.Module):
         width: D.
         heads: of the attention.
         dropout: of the attention and its residual.
-        axes: of `ViewGeometry`.
+        frame: of `ViewGeometry`.
     """
 
-    def __init__(self, width: int, heads: int, dropout: float, axes: Sequence[Sequence[float]]) -> None:
+    def __init__(self, width: int, heads: int, dropout: float, frame: CommonFrame) -> None:
         super().__init__()
         self.attention = ResidualAttention(width, heads, dropout)
-        self.geometry = ViewGeometry(heads, axes)
+        self.geometry = ViewGeometry(heads, frame)
         self.nothing = nn.Parameter(torch.empty(width).normal_())
 
     def forward(self, query: Tensor, position: Tensor, boxes: Tensor, content: Content) -> Tensor:

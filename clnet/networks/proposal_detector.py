@@ -1,6 +1,5 @@
 """A View-Interactive Lesion Detector whose object queries are proposals of the image encoder."""
 
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +9,7 @@ from clnet.losses.proposal import ProposalLoss
 from clnet.losses.targets import LesionBoxes
 from clnet.networks.detector import DecoderLayer, Detector
 from clnet.networks.feature_levels import ImageFeatures
-from clnet.networks.geometry import GeometricInterAttention
+from clnet.networks.geometry import CommonFrame, GeometricInterAttention
 from clnet.networks.heads import DetectionHead
 from clnet.networks.matcher import DetectorOutputs
 from clnet.networks.proposals import BoxPosition, ProposalHead
@@ -31,7 +30,7 @@ class ProposalDetector(Detector):
         dropout: in every layer.
         object_queries: N, candidates per view.
         inter_attention: whether every layer ends with attention to the other view, biased by geometry.
-        axes: of `ViewGeometry`.
+        frame: of `ViewGeometry`.
         loss: L_P, of the proposals.
     """
 
@@ -46,7 +45,7 @@ class ProposalDetector(Detector):
         dropout: float,
         object_queries: int,
         inter_attention: bool,
-        axes: Sequence[Sequence[float]],
+        frame: CommonFrame,
         loss: ProposalLoss,
     ) -> None:
         super().__init__()
@@ -61,7 +60,7 @@ class ProposalDetector(Detector):
             for _ in range(layers)
         )
         self.inter_attentions = nn.ModuleList(
-            GeometricInterAttention(width, heads, dropout, axes)
+            GeometricInterAttention(width, heads, dropout, frame)
             for _ in range(layers if inter_attention else 0)
         )
         self.heads = nn.ModuleList(DetectionHead(width, first=False) for _ in range(layers))

@@ -64,11 +64,13 @@ def load(source: str | Path | None = None, device: torch.device | str | None = N
 def config_files(folder: Path, *workflows: str) -> list[str]:
     """The files of a bundle's config, in order: ``train``, what is on top of it, and `workflows`.
 
-    ``trained_by`` in ``inference.yaml`` names the config that the weights were trained by on top of
-    ``train.yaml``, such as ``film`` or ``paper``.
+    ``trained_by`` in ``inference.yaml`` lists the configs that the weights were trained by on top of
+    ``train.yaml``, such as ``[film]`` or ``[clnet, paper]``.
     """
-    trained_by = ConfigParser.load_config_file(folder / CONFIG).get("trained_by")
-    names = ("train", *([trained_by] if trained_by else []), *workflows)
+    trained_by = ConfigParser.load_config_file(folder / CONFIG).get("trained_by") or []
+    if not isinstance(trained_by, list):
+        raise BundleError(f"{folder / CONFIG}: trained_by is {trained_by!r}, expected a list such as [film]")
+    names = ("train", *trained_by, *workflows)
     return [str(folder / "configs" / f"{name}.yaml") for name in names]
 
 

@@ -34,7 +34,7 @@ def copy_bundle(folder: str | Path, model: str = "film") -> None:
     shutil.copytree(bundle_folder(), folder, ignore=NOT_COPIED, dirs_exist_ok=True)
     if model == PHANTOM:
         shutil.copy(folder / "models" / "phantom.pt", folder / "models" / "model.pt")
-        _replace(folder / "configs" / "inference.yaml", r"^trained_by: \w+", "trained_by: null")
+        _replace(folder / "configs" / "inference.yaml", r"^trained_by: \[\w+\]", "trained_by: null")
         _replace(folder / "configs" / "metadata.json", r'(?<="intended_use": ")[^"]*', f"{PHANTOM_NOTICE}.")
 
 

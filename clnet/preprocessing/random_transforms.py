@@ -1,17 +1,19 @@
-"""Random transforms for training: the paper's three (flip, crop, normalisation), zoom and rotation.
+"""Random transforms for training: the paper's three (flip, crop, normalisation), zoom, rotation, cuts.
 
-Whatever changes the depth from the chest wall (x) is shared, so that depths stay comparable between views:
+Whatever changes the depth from the chest wall (x) is shared, so that depths stay comparable between views, and
+so is what turns images upside down, since what lies high in one view often lies high in the other:
 
 =====================  ===========  ==========================================================
 draw                   views        because
 =====================  ===========  ==========================================================
-vertical flip          independent  rows in CC say little about rows in MLO
+vertical flip          shared       rows of a lesion in CC and in MLO correlate
 horizontal flip        shared       it mirrors depth
 crop, columns          shared       they are depth
-crop, rows             independent  as for the vertical flip
+crop, rows             independent  rows are counted from the middle of the breast
+chest wall             one view     positioning leaves out a part of the breast in one view
 zoom factor            shared       it scales depth
 zoom, columns kept     shared       they are depth
-zoom, rows kept        independent  as for the vertical flip
+zoom, rows kept        independent  as for the crop
 rotation               independent  the breast is positioned anew for each view
 normalisation          independent  each view has its own exposure and normalisation
 =====================  ===========  ==========================================================
@@ -57,13 +59,13 @@ class RandPairTransform(RandomizableTransform, MapTransform):
 
 
 class RandFlipPaird(RandPairTransform):
-    """Flip each view vertically on its own; and optionally both views horizontally, together.
+    """Flip both views vertically; and optionally horizontally.
 
     A horizontal flip puts the chest wall on the right, where preprocessing never leaves it: off by default.
 
     Args:
-        prob: of a vertical flip of each view.
-        horizontal_prob: of a horizontal flip of both views.
+        prob: of a vertical flip.
+        horizontal_prob: of a horizontal flip.
     """
 
     def __init__(self, prob: float = 0.5, horizontal_prob: float = 0.0) -> None:
@@ -73,12 +75,13 @@ class RandFlipPaird(RandPairTransform):
 
     def change(self, item: Item, views: list[str]) -> None:
         """Draw and apply."""
-        for view in views:
-            rows, columns = item[f"{view}_valid_size"]
-            if self.R.random() < self.vertical_prob:
+        vertical, horizontal = self.R.random(2)
+        if vertical < self.vertical_prob:
+            for view in views:
+                rows, columns = item[f"{view}_valid_size"]
                 flipped = item[view][:, :rows, :columns].flip(1)
                 _put(item, view, flipped, Placement(y_scale=-1.0, y_shift=rows))
-        if self.R.random() < self.horizontal_prob:
+        if horizontal < self.horizontal_prob:
             # Both about the same axis, so that depth stays comparable; the narrower view gets a blank margin.
             width = max(item[f"{view}_valid_size"][1] for view in views)
             for view in views:
@@ -113,6 +116,27 @@ class RandCropPaird(RandPairTransform):
             bottom = top + max(1, round(part * rows))
             cropped = item[view][:, top : min(bottom, rows), left : min(right, columns)]
             _put(item, view, cropped, Placement(x_shift=-left, y_shift=-top))
+
+
+class RandChestWallPaird(RandPairTransform):
+    """Cut off a part of one view at the chest wall.
+
+    Args:
+        prob: of a cut.
+        max_part: the largest share of the columns that is cut off, in [0, 1).
+    """
+
+    def __init__(self, prob: float = 0.3, max_part: float = 0.15) -> None:
+        super().__init__(prob)
+        check_setting(0 <= max_part < 1, self, "max_part", max_part, "at least 0, less than 1")
+        self.max_part = max_part
+
+    def change(self, item: Item, views: list[str]) -> None:
+        """Draw and apply."""
+        view = views[self.R.randint(len(views))]
+        rows, columns = item[f"{view}_valid_size"]
+        left = int(self.R.uniform(0, self.max_part) * columns)
+        _put(item, view, item[view][:, :rows, left:columns], Placement(x_shift=-left))
 
 
 class RandZoomPaird(RandPairTransform):

@@ -44,11 +44,24 @@ SUBSETS: dict[str, Callable[[Datalist], Datalist]] = {
 """Each subset, made from the datalist of the phantom."""
 
 
-def make_data(output: Path, pairs: int, names: set[str]) -> dict[str, Path]:
-    """Make the phantom and the named subsets where they are missing; return the folder of each."""
-    folders = {"phantom": output / "phantom"}
-    phantom = make_phantom(folders["phantom"], PhantomSettings(pairs))
-    for name in sorted(names - {"phantom"}):
+def make_data(output: Path, pairs: int, names: set[str], film: Path | None) -> dict[str, Path]:
+    """Make the named data sets where they are missing; return the folder of each.
+
+    Args:
+        output: the folder that they are made in.
+        pairs: of each phantom.
+        names: "phantom", "patient" (the phantom of that difficulty), a name in `SUBSETS`, or "film".
+        film: the folder of films with a datalist, which cannot be made.
+    """
+    folders = {"film": film} if film else {}
+    if "patient" in names:
+        folders["patient"] = output / "phantom_patient"
+        make_phantom(folders["patient"], PhantomSettings(pairs, difficulty="patient"))
+    subsets = sorted(names & SUBSETS.keys())
+    if subsets or "phantom" in names:
+        folders["phantom"] = output / "phantom"
+        phantom = make_phantom(folders["phantom"], PhantomSettings(pairs))
+    for name in subsets:
         folders[name] = output / f"phantom_{name}"
         write_datalist(SUBSETS[name](phantom), folders[name] / "datalist.json")
     return folders

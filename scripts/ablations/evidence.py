@@ -23,7 +23,11 @@ def evidence(
         "resamples": numbers.resamples,
         "reference": REFERENCE,
         "answers": answers(numbers),
-        "tables": {name: _table(numbers, table) for name, table in TABLES.items()},
+        "tables": {
+            name: _table(numbers, table)
+            for name, table in TABLES.items()
+            if {row.setting for row in table.rows} & {name for name, _ in numbers.runs}
+        },
         "links_beside_geometry": links,
         "settings": reference,
         "runs": [_run(run, reference) for run in runs],

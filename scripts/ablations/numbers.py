@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from ablations.kept import KeptRun
 from ablations.settings import SETTINGS
-from ablations.tables import REFERENCE, Row, Table
+from ablations.tables import Row, Table
 from numpy.typing import NDArray
 
 from clnet.evaluation.bootstrap import draw_patients, finite_or_none, interval
@@ -68,7 +68,7 @@ class Numbers:
         ours = self.seeds(row, table.section)
         if not ours:
             return None
-        theirs = self.seeds(Row((), REFERENCE, view=row.view), table.section)
+        theirs = self.seeds(Row((), table.reference, view=row.view), table.section)
         content: dict[str, Any] = {"seeds": sorted(ours)}
         for iou in next(iter(ours.values())):
             at = {seed: found[iou] for seed, found in ours.items()}
@@ -76,7 +76,7 @@ class Numbers:
                 "recall": _each(_recalls(at), lambda pick, at=at: _mean(at, pick)),
                 "links": _each(_link_measures(at), lambda pick, at=at: _mean(at, pick)) or None,
                 "minus_reference": None
-                if row.setting == REFERENCE
+                if row.setting == table.reference
                 else _contrast(at, {seed: found[iou] for seed, found in theirs.items()}),
             }
         return content

@@ -31,9 +31,9 @@ def pages(content: Mapping[str, Any], has_pictures: bool) -> dict[str, str]:
     """Every page as Markdown, by its path below docs/."""
     files = {"evidence.md": _front_page(content, has_pictures)}
     files["evidence/README.md"] = _index(content, has_pictures)
-    for name, table in TABLES.items():
+    for name, numbers in content["tables"].items():
         files[f"evidence/{name}.md"] = table_page(
-            name, table, content["tables"][name], content["runs"], content["command"]
+            name, TABLES[name], numbers, content["runs"], content["command"]
         )
     if content["links_beside_geometry"]:
         files["evidence/links.md"] = links_page(content["links_beside_geometry"])
@@ -154,7 +154,7 @@ def _orders(content: Mapping[str, Any]) -> list[str]:
 
 
 def _index(content: Mapping[str, Any], has_pictures: bool) -> list[str]:
-    every_page = {name: table.title for name, table in TABLES.items()}
+    every_page = {name: TABLES[name].title for name in content["tables"]}
     if content["links_beside_geometry"]:
         every_page["links"] = "Links beside geometry"
     if content["runs"]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from ablations.evidence import IOU, RATE
 from ablations.settings import SETTINGS
-from ablations.tables import PAPER_RATES, REFERENCE, Row, Table
+from ablations.tables import PAPER_RATES, Row, Table
 from ablations.words import FINDINGS
 from page_text import by_seed, percent, points
 from page_text import table as table_text
@@ -26,8 +26,6 @@ def table_page(
     """The paragraphs of the page; `content` is the table's part of docs/evidence.json."""
     rows = list(zip(table.rows, content["rows"], strict=True))
     parts = [f"# {table.title}", table.about]
-    if all(row["numbers"] is None for _, row in rows):
-        return [*parts, f"```bash\n{command} --only {name}\n```", "Not run yet."]
     runs = [run for run in all_runs if run["setting"] in {row.setting for row in table.rows}]
     return [
         *parts,
@@ -64,7 +62,7 @@ def _recall_table(
             cells = [percent(recall[rate], brief) for rate in rates]
             cells += [] if brief else [by_seed(recall[RATE])]
         cells += [" / ".join(f"{value:.1f}" for value in row.paper)] if has_paper else []
-        lines.append([*_labels(row), *cells])
+        lines.append([*_labels(table, row), *cells])
     return table_text(heads, lines)
 
 
@@ -76,7 +74,7 @@ def _difference_table(
     for row, content in rows:
         minus = content["numbers"] and content["numbers"][IOU]["minus_reference"]
         if minus:
-            reference = names.get(REFERENCE, "CL-Net") if row.view is None else "both views"
+            reference = names.get(table.reference, "CL-Net") if row.view is None else "both views"
             lines.append((f"{row.words} − {reference}", minus))
     for contrast in contrasts:
         if contrast["numbers"]:
@@ -94,13 +92,13 @@ def _link_table(table: Table, rows: Sequence[tuple[Row, Content]]) -> list[str]:
     for row, content in rows:
         links = content["numbers"] and content["numbers"][IOU]["links"]
         if links:
-            lines.append([*_labels(row), *map(percent, links.values())])
+            lines.append([*_labels(table, row), *map(percent, links.values())])
     return ["Links in %, IoU ≥ 0.5:", table_text([*table.heads, *LINK_HEADS], lines)] if lines else []
 
 
 def _false_positive_table(table: Table, rows: Sequence[tuple[Row, Content]]) -> list[str]:
     lines = [
-        [*_labels(row), seed, *(f"{100 * look[name]:.1f}" for name in FALSE_POSITIVE_HEADS)]
+        [*_labels(table, row), seed, *(f"{100 * look[name]:.1f}" for name in FALSE_POSITIVE_HEADS)]
         for row, content in rows
         for seed, look in content["false_positives"].items()
     ]
@@ -188,5 +186,5 @@ def _rates(table: Table) -> Sequence[str]:
     return PAPER_RATES[: max(len(row.paper) for row in table.rows) or len(PAPER_RATES)]
 
 
-def _labels(row: Row) -> list[str]:
-    return [f"**{label}**" if row.setting == REFERENCE and label else label for label in row.labels]
+def _labels(table: Table, row: Row) -> list[str]:
+    return [f"**{label}**" if row.setting == table.reference and label else label for label in row.labels]

@@ -68,10 +68,11 @@ QUESTIONS = (
     ),
 )
 
-ABOUT = """Measured on the phantom alone, never on patients: `train.yaml` with one change per row, {epochs}
+ABOUT = """Measured on the phantom alone, never on patients: `clnet.yaml` with one change per row, {epochs}
 epochs on {training} pairs, tested on {test}. R@t is recall at t false positives per image, IoU ≥ 0.5. The
-paper's numbers are of DDSM, by a network a hundred times the size: compare orders, not values. All tables:
-[evidence/](evidence/README.md)."""
+paper's numbers are of DDSM, by a network a hundred times the size: compare orders, not values. The runs are
+older than today's training, which turns both views upside down together, cuts off the chest wall in one view
+and averages weights; the same commands would now give other numbers. All tables: [evidence/](evidence/README.md)."""
 
 LINKS_ANSWER = """The phantom model's detections, linked by its linker and by two rules on depth and size;
 in %, then in points:"""
@@ -83,9 +84,9 @@ depth less exactly, so this rule would get worse there; how much the linker woul
 
 WHAT_DECIDES = """## What decides?
 
-- **Training length and data.** {epochs} epochs are short of the plateau: the [phantom
-  model](../bundle/docs/README.md), with 24, is far better, and half of the data costs [CL-Net and
-  VILD](evidence/linker_settings.md) more than 20 points. These tables compare how fast variants learn.
+- **Training length and data.** {epochs} epochs are short of the plateau: with 24, CL-Net reached 90.5% at
+  R@0.25, and half of the data costs [CL-Net and VILD](evidence/linker_settings.md) more than 20 points. These
+  tables compare how fast variants learn.
 - **[Temperature](evidence/temperature.md)**: the only setting of the linker whose effect shows in three
   seeds.
 - **[Box refinement](evidence/box_refinement.md)**: without it masses are found, but their boxes are coarse.
@@ -115,12 +116,12 @@ STATISTICS = """## How far can this be trusted?
 
 SETUP = """## How the runs were made
 
-Each row is `train.yaml` with the change that the row names, trained for {epochs} epochs on {training}
+Each row is `clnet.yaml` with the change that the row names, trained for {epochs} epochs on {training}
 pairs; the weights of the best validation are tested on {test} pairs. CL-Net and VILD have five seeds; the
 other components, temperature 1 and refined scores three; match learning and box positions two; all other
 rows one. Numbers are means over seeds with 95% intervals from a bootstrap over patients ({resamples}
 resamples), with the same draws for every seed and row; R@t and the link measures are defined in
-[evaluation.md](../evaluation.md#what-is-counted). The row in bold is `train.yaml` as it is. All others are
+[evaluation.md](../evaluation.md#what-is-counted). The row in bold is `clnet.yaml` as it is. All others are
 compared with it over the seeds that both have: a row with fewer seeds has a difference that is not that of
 the two numbers in the table. The paper's numbers are of DDSM, films of patients, by a network a hundred
 times the size: compare orders, not values. The paper states neither its IoU threshold nor how it counts

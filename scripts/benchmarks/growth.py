@@ -17,7 +17,7 @@ def peak():  # not ru_maxrss, which starts from that of the process before exec
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 torch.manual_seed(0)
-network, image = build("paper"), torch.rand(1, 2, int(sys.argv[2]), int(sys.argv[2]) // 2)
+network, image = build("clnet", "paper"), torch.rand(1, 2, int(sys.argv[2]), int(sys.argv[2]) // 2)
 before = peak()
 if sys.argv[1] == "training":
     outputs = network(image).values()
@@ -33,7 +33,7 @@ def seconds(rows: int, queries: int, batch: int, threads: int) -> dict[str, floa
     """CPU and wall time of inference on images twice as high as wide."""
     torch.set_num_threads(threads)
     torch.manual_seed(0)
-    network = build("paper", detector__object_queries=queries).eval()
+    network = build("clnet", "paper", detector__object_queries=queries).eval()
     image = torch.rand(batch, 2, rows, rows // 2)
     with torch.inference_mode():
         return take_turns({"pair": lambda: network(image)}, 1)["pair"]

@@ -24,7 +24,7 @@ THEIR_SETTINGS = {
     **{f"{part}_attention_heads": 8 for part in ("encoder", "decoder")},
     **{f"{part}_n_points": 4 for part in ("encoder", "decoder")},
 }
-SINGLE_VIEW = ("paper", "deformable_detr")  # configs over train.yaml
+SINGLE_VIEW = ("clnet", "paper", "deformable_detr")  # configs over train.yaml
 SMALL, LARGE = (512, 256), (1024, 512)
 SIDES = ("ours", "transformers")
 KINDS = {
@@ -109,7 +109,7 @@ def pair() -> dict[str, Any]:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     image = torch.rand(1, 2, *SMALL)
-    clnet, single = build("paper").eval(), build(*SINGLE_VIEW).eval()
+    clnet, single = build("clnet", "paper").eval(), build(*SINGLE_VIEW).eval()
     with torch.inference_mode():
         times = take_turns({"pair": lambda: clnet(image), "two_images": lambda: single(image)}, rounds=5)
     return {**times, "pair_over_two_images": times_as_fast(times, "two_images", "pair")}

@@ -31,7 +31,7 @@ def runtimes() -> dict[str, Any]:
     """A pair, one thread: our fused and reference paths, onnxruntime and OpenVINO."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    network = ExportedNetwork(build("paper"), links=False).eval()
+    network = ExportedNetwork(build("clnet", "paper"), links=False).eval()
     randomise(network)  # with initial weights, hardly anything reaches the boxes
     image = torch.rand(1, 2, ROWS, COLUMNS)
 

@@ -66,9 +66,9 @@ def images(batch, rows, columns):
 
 @pytest.fixture(scope="module")
 def network():
-    """The network of train.yaml."""
+    """The network of clnet.yaml."""
     torch.manual_seed(0)
-    return with_weights_that_matter(build())
+    return with_weights_that_matter(build("clnet"))
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def folder(network, tmp_path_factory):
 
 # The small network: what is tested is the export, and that of the film model takes longer.
 PHANTOM = [
-    *("--config_file", "['bundle/configs/inference.yaml','bundle/configs/phantom.yaml']"),
+    *("--config_file", "['bundle/configs/inference.yaml','bundle/configs/phantom.yaml','bundle/configs/clnet.yaml']"),
     *("--input_shape", "[1, 2, 160, 96]"),
 ]
 
@@ -177,8 +177,8 @@ TRACED = [
 @pytest.mark.parametrize("name", TRACED)
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
 def test_every_variant_can_be_traced(name):
-    queries = "paired_queries" if name == "paired_query" else "object_queries"
-    variant = build(name, width=32, detector__layers=2, **{f"detector__{queries}": 6})
+    configs = [name] if name == "film" else ["clnet", name]
+    variant = build(*configs, width=32, detector__layers=2, object_queries=6)
     exported = ExportedNetwork(with_weights_that_matter(variant)).eval()
     traced = torch.jit.trace(exported, torch.rand(1, 2, 64, 48))
     image, present = images(3, 64, 48)
@@ -201,12 +201,12 @@ def test_a_variant_without_links_becomes_onnx_with_one_output(tmp_path, monkeypa
         "network_def#detector#box_refinement": False,  # decides on the exporter, see to_onnx.yaml
     }
     torch.save(
-        build("vild", width=32, detector__layers=1, detector__box_refinement=False).state_dict(),
+        build("clnet", "vild", width=32, detector__layers=1, detector__box_refinement=False).state_dict(),
         tmp_path / "model.pt",
     )
     onnx_export(
         args_file="bundle/configs/to_onnx.yaml",
-        config_file=["bundle/configs/inference.yaml", "bundle/configs/phantom.yaml"],
+        config_file=[f"bundle/configs/{name}.yaml" for name in ("inference", "phantom", "clnet")],
         ckpt_file=str(tmp_path / "model.pt"),
         filepath=str(tmp_path / "model.onnx"),
         input_shape=[1, 2, 64, 48],
@@ -224,7 +224,7 @@ def test_a_variant_without_links_becomes_onnx_with_one_output(tmp_path, monkeypa
 def test_geometric_cl_net_becomes_onnx_with_links(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     torch.manual_seed(0)
-    network = build("film", width=32, ffn=32, detector__layers=2, detector__object_queries=6)
+    network = build("film", width=32, ffn=32, detector__layers=2, object_queries=6)
     torch.save(with_weights_that_matter(network).state_dict(), tmp_path / "model.pt")
     onnx_export(
         args_file="bundle/configs/to_onnx.yaml",
@@ -236,7 +236,7 @@ def test_geometric_cl_net_becomes_onnx_with_links(tmp_path, monkeypatch):
             "width": 32,
             "ffn": 32,
             "network_def#detector#layers": 2,
-            "network_def#detector#object_queries": 6,
+            "object_queries": 6,
         },
     )
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
@@ -252,7 +252,7 @@ def test_geometric_cl_net_becomes_onnx_with_links(tmp_path, monkeypatch):
 
 
 def test_a_checkpoint_of_the_network_is_a_checkpoint_of_what_is_exported(network):
-    other = ExportedNetwork(build())
+    other = ExportedNetwork(build("clnet"))
     other.load_state_dict(network.state_dict())
     image, _ = images(2, 160, 96)
     torch.testing.assert_close(other.eval()(image), ExportedNetwork(network).eval()(image))

@@ -238,7 +238,8 @@ def test_inference_repeats_what_training_says_of_network_and_data(trained, infer
     ["vild", "linker_only", "deformable_detr", "pair_verification", "paired_query", "paper"],
 )
 def test_a_variant_is_the_same_network_on_top_of_inference(variant):
-    train, inference = configs_of("train", variant), configs_of("inference", "phantom", variant)
+    names = ("clnet", variant)
+    train, inference = configs_of("train", *names), configs_of("inference", "phantom", *names)
     for key in ("network_def", "variant", "size", "max_detections", "width", "levels", "dropout"):
         assert train[key] == inference[key], key
 

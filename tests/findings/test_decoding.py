@@ -133,11 +133,11 @@ def test_attention_on_what_is_not_written_is_left_out():
 
 @pytest.mark.parametrize("attention", [True, False])
 def test_the_inferer_asks_a_linker_for_its_attention_if_told_to(attention):
-    network = build(width=32).eval()
+    network = build("clnet", width=32).eval()
     given = NetworkInferer(attention=attention)(torch.zeros(1, 2, 32, 32), network)
     assert ("link_attention" in given) is attention
 
 
 def test_the_inferer_asks_no_network_for_what_it_has_not():
-    network = build("paired_query", width=32).eval()
+    network = build("clnet", "paired_query", width=32).eval()
     assert "paired_logits" in NetworkInferer(attention=True)(torch.zeros(1, 2, 32, 32), network)

@@ -13,10 +13,10 @@ ROWS, COLUMNS = 123, 90  # no multiples of 32, so that levels round
 def our_network(levels: int, box_refinement: bool) -> CLNet:
     backbone = {"_target_": "clnet.networks.resnet.ResNetBackbone", "name": "resnet18"}
     return build(
-        "deformable_detr",
+        *("clnet", "deformable_detr"),
         **{"width": 64, "heads": 4, "levels": levels, "points": 3, "ffn": 96, "dropout": 0.1},
         **{"encoder__backbone": backbone, "encoder__layers": 2, "detector__layers": 3},
-        **{"detector__object_queries": 7, "detector__box_refinement": box_refinement},
+        **{"object_queries": 7, "detector__box_refinement": box_refinement},
     ).eval()
 
 

@@ -5,18 +5,19 @@ import pytest
 import torch
 
 from clnet.losses import PartnerLoss
-from clnet.networks import DetectorOutputs, GeometricLinker
+from clnet.networks import CommonFrame, DetectorOutputs, GeometricLinker
 from clnet.networks.geometry import Content
 from clnet.networks.settings import NetworkSettingError
 
 WIDTH, N = 16, 4
-STRAIGHT = [[1.0, 0.0, 0.0, 0.0]] * 2
+STRAIGHT = [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]
+FRAME = CommonFrame(STRAIGHT, STRAIGHT, [0.09, 0.2, 0.4])
 BOTH = torch.ones(2, 2, dtype=torch.bool)
 
 
 def linker(link_threshold=0.5):
     torch.manual_seed(0)
-    return GeometricLinker(WIDTH, STRAIGHT, link_threshold, PartnerLoss(1.0, 1.0))
+    return GeometricLinker(WIDTH, FRAME, link_threshold, PartnerLoss(1.0, 1.0))
 
 
 def detected(embeddings, boxes=None):

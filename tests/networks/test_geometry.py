@@ -1,14 +1,20 @@
 """Geometry between views: its formula, its symmetries, and what attention makes of it."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 
+from clnet.networks import CommonFrame, NetworkSettingError
 from clnet.networks.geometry import Content, GeometricInterAttention, ViewGeometry, find_content
 
 WIDTH, HEADS, N = 32, 4, 5
-STRAIGHT = [1.0, 0.0, 0.0, 0.0]
-"""Axes by which depth is x from the left edge of the content."""
+STRAIGHT = [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]
+"""The matrix by which depth is x from the left edge of the content, and row y from its middle."""
+SPREADS = [0.1, 0.2, 0.4]
+FRAME = CommonFrame(STRAIGHT, STRAIGHT, SPREADS)
+WHOLE = Content(torch.tensor([[0.0, 0.0, 1.0, 1.0]]).expand(2, 4), 2.0)
 
 
 def boxes(breasts=2, n=N):
@@ -20,45 +26,42 @@ def content(breasts=2, aspect=2.0):
     return Content(torch.cat([start, start + size], dim=-1), aspect)
 
 
-def geometry(heads=HEADS, axes=None):
-    """With axes of its own, or given ones for both views."""
-    made = ViewGeometry(heads, [STRAIGHT, STRAIGHT])
-    with torch.no_grad():
-        made.axes.copy_(torch.randn(2, 4) if axes is None else torch.tensor([axes, axes]))
-    return made
+def geometry(heads=HEADS):
+    """With random matrices."""
+    return ViewGeometry(heads, CommonFrame(*torch.randn(2, 2, 4).tolist(), SPREADS))
 
 
-def depth_by_hand(axes, box, extents, aspect):
+def place_by_hand(matrix, box, extents, aspect):
     x, y, _, _ = box
     left, top, right, bottom = extents
-    return (
-        axes[0] * (x - left)
-        + axes[1] * abs(y - (top + bottom) / 2) * aspect
-        + axes[2] * (right - left)
-        + axes[3]
-    )
+    known = [x - left, (y - (top + bottom) / 2) * aspect, right - left, 1]
+    return [sum(factor * value for factor, value in zip(row, known, strict=True)) for row in matrix]
 
 
 @torch.no_grad()
 def test_boxes_are_compared_by_the_formula():
     torch.manual_seed(0)
     compare, seen, where = geometry(), boxes(), content()
-    found, depths = compare(seen, where), compare.depths(seen, where)
+    with torch.no_grad():
+        compare.strengths.copy_(torch.randn(HEADS, 3))
+    found, places = compare(seen, where), compare.places(seen, where)
     assert found.shape == (4, HEADS, N, N)
     strengths = np.log1p(np.exp(compare.strengths.numpy()))  # softplus
-    b, c, axes = seen.double().numpy(), where.extents.double().numpy(), compare.axes.double().numpy()
-    depth = [
-        [depth_by_hand(axes[image % 2], box, c[image], where.aspect) for box in b[image]]
+    b, c, matrices = seen.double().numpy(), where.extents.double().numpy(), compare.matrices.double().numpy()
+    place = [
+        [place_by_hand(matrices[image % 2], box, c[image], where.aspect) for box in b[image]]
         for image in range(4)
     ]
-    np.testing.assert_allclose(depths, depth, atol=1e-5)
+    np.testing.assert_allclose(places, place, atol=1e-5)
     for image, partner in ((0, 1), (1, 0), (2, 3), (3, 2)):
-        for head, (alpha, beta) in enumerate(strengths):
+        for head, (depth_strength, row_strength, area_strength) in enumerate(strengths):
             for i in range(N):
                 for j in range(N):
+                    (depth, row), (other_depth, other_row) = place[image][i], place[partner][j]
                     areas = np.prod(b[image, i, 2:]), np.prod(b[partner, j, 2:])
-                    g = alpha * ((depth[image][i] - depth[partner][j]) / 0.09) ** 2
-                    g += beta * (np.log(areas[0] / areas[1]) / 0.4) ** 2
+                    g = depth_strength * ((depth - other_depth) / 0.1) ** 2
+                    g += row_strength * ((row - other_row) / 0.2) ** 2
+                    g += area_strength * (np.log(areas[0] / areas[1]) / 0.4) ** 2
                     assert found[image, head, i, j].item() == pytest.approx(-g, rel=1e-4, abs=1e-4)
 
 
@@ -70,32 +73,54 @@ def test_what_cc_says_of_mlo_mlo_says_of_cc():
 
 
 @torch.no_grad()
-def test_nothing_speaks_against_a_mass_of_equal_depth_and_size_in_any_row():
-    whole = Content(torch.tensor([[0.0, 0.0, 1.0, 1.0]]).expand(2, 4), 2.0)
+def test_nothing_speaks_against_a_mass_of_equal_place_and_size_and_each_spread_apart_as_much():
+    compare = ViewGeometry(1, FRAME)
     mass = torch.tensor([0.4, 0.3, 0.1, 0.2])
-    lower = torch.tensor([0.4, 0.9, 0.2, 0.1])  # as large, of another form
-    # Deeper by 0.09 and e^0.4 times as large: one spread each, so g = α + β, which begin at ½ for one head.
-    other = torch.tensor([0.49, 0.3, 0.1, 0.2 * np.exp(0.4)])
-    found = geometry(1, STRAIGHT)(torch.stack([mass[None], lower[None]]), whole)
-    assert found.abs().max() < 1e-6
-    found = geometry(1, STRAIGHT)(torch.stack([mass[None], other[None]]), whole)
-    assert found.flatten().tolist() == pytest.approx([-1.0, -1.0], abs=1e-4)
+    same = torch.tensor([0.4, 0.3, 0.2, 0.1])  # as large, of another form
+    assert compare(torch.stack([mass[None], same[None]]), WHOLE).abs().max() < 1e-6
+    # One spread each: deeper by 0.1, lower by 0.2 widths of a canvas twice as high, e^0.4 times as large.
+    # Each adds its strength, which begins at 0.5 for one head.
+    deeper = torch.tensor([0.5, 0.3, 0.1, 0.2])
+    lower = torch.tensor([0.4, 0.4, 0.1, 0.2])
+    larger = torch.tensor([0.4, 0.3, 0.1, 0.2 * math.exp(0.4)])
+    for other in (deeper, lower, larger):
+        found = compare(torch.stack([mass[None], other[None]]), WHOLE)
+        assert found.flatten().tolist() == pytest.approx([-0.5, -0.5], abs=1e-4)
 
 
 @torch.no_grad()
-def test_an_image_may_be_turned_upside_down():
+def test_in_a_straight_frame_both_images_may_be_turned_upside_down_and_one_may_not():
     torch.manual_seed(0)
-    compare, seen = geometry(), boxes()
+    compare, seen = ViewGeometry(HEADS, FRAME), boxes()
     images = torch.zeros(4, 1, 40, 20)
     for image, (top, left, bottom, right) in enumerate(
         [(2, 0, 30, 15), (5, 1, 40, 9), (0, 3, 8, 20), (9, 2, 21, 4)]
     ):
         images[image, :, top:bottom, left:right] = 1.0
     turned, turned_boxes = images.clone(), seen.clone()
-    turned[1] = images[1].flip(-2)  # MLO of the first breast alone
-    turned_boxes[1, :, 1] = 1 - seen[1, :, 1]
     expected = compare(seen, find_content(images))
-    torch.testing.assert_close(compare(turned_boxes, find_content(turned)), expected, atol=1e-4, rtol=1e-4)
+    turned[1] = images[1].flip(-2)
+    turned_boxes[1, :, 1] = 1 - seen[1, :, 1]
+    one = compare(turned_boxes, find_content(turned))
+    turned[0] = images[0].flip(-2)
+    turned_boxes[0, :, 1] = 1 - seen[0, :, 1]
+    both = compare(turned_boxes, find_content(turned))
+    torch.testing.assert_close(both, expected, atol=1e-3, rtol=1e-4)
+    assert (one - expected).abs().max() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (([[1, 0, 0]] * 2, STRAIGHT, SPREADS), "frame: cc is .* two rows of four numbers"),
+        ((STRAIGHT, STRAIGHT[:1], SPREADS), "frame: mlo is .* two rows of four numbers"),
+        ((STRAIGHT, STRAIGHT, [0.1, 0.2]), "frame: spreads are .* three numbers above 0"),
+        ((STRAIGHT, STRAIGHT, [0.1, 0.0, 0.2]), "frame: spreads are .* three numbers above 0"),
+    ],
+)
+def test_a_frame_that_is_none_is_refused(frame, message):
+    with pytest.raises(NetworkSettingError, match=message):
+        CommonFrame(*frame)
 
 
 def test_content_is_found_where_pixels_are_not_0():
@@ -116,15 +141,11 @@ def test_content_is_found_where_pixels_are_not_0():
     assert 1 <= blank < 6
 
 
-WHOLE = Content(torch.tensor([[0.0, 0.0, 1.0, 1.0]]).expand(2, 4), 2.0)
-
-
 def attending(strength):
-    """Inter-attention by straight depth, with one strength of geometry for all heads; and random queries."""
+    """Inter-attention by straight places, with one strength of geometry for all heads; and random queries."""
     torch.manual_seed(0)
-    layer = GeometricInterAttention(WIDTH, HEADS, 0.1, [STRAIGHT, STRAIGHT]).eval()
+    layer = GeometricInterAttention(WIDTH, HEADS, 0.1, FRAME).eval()
     with torch.no_grad():
-        layer.geometry.axes.copy_(torch.tensor([STRAIGHT, STRAIGHT]))
         layer.geometry.strengths.fill_(strength)
     return layer, torch.randn(2, 3, WIDTH), torch.randn(2, 3, WIDTH)
 

@@ -171,7 +171,7 @@ def test_a_paired_query_is_a_pair_by_itself():
 @torch.no_grad()
 def test_a_paired_query_is_as_sure_as_the_less_sure_of_the_views_that_exist():
     torch.manual_seed(0)
-    network = build("paired_query", width=32, heads=2, ffn=32, detector__paired_queries=6).eval()
+    network = build("clnet", "paired_query", width=32, heads=2, ffn=32, object_queries=6).eval()
     outputs = network(torch.rand(2, 2, 64, 48), torch.tensor([[True, True], [False, True]]))
     cc, mlo = outputs["logits"][-1].unbind(1)
     torch.testing.assert_close(outputs["paired_logits"][0], torch.minimum(cc[0], mlo[0]))
@@ -183,7 +183,7 @@ def test_a_paired_query_is_as_sure_as_the_less_sure_of_the_views_that_exist():
 def test_a_paired_query_s_boxes_are_refined_from_layer_to_layer_or_said_anew(box_refinement):
     torch.manual_seed(0)
     changes = {"detector__paired_queries": 6, "detector__box_refinement": box_refinement}
-    network = build("paired_query", width=32, **changes).eval()
+    network = build("clnet", "paired_query", width=32, **changes).eval()
     heads = [head for layer in network.detector.heads for head in layer]
     assert len(heads) == (6 if box_refinement else 2)
     for head in heads[:2]:

@@ -16,9 +16,9 @@ def test_the_page_is_up_to_date():
 
 def test_the_parts_of_the_table_add_up_to_the_network():
     with torch.device("meta"):
-        total = sum(parameter.numel() for parameter in build("paper").parameters())
+        total = sum(parameter.numel() for parameter in build("clnet", "paper").parameters())
     rows = [
-        re.fullmatch(r"\| `([\w.]+)` \| .* \| ([\d,]+) \|", row) for row in layer_table((64, 64), "paper")[2:]
+        re.fullmatch(r"\| `([\w.]+)` \| .* \| ([\d,]+) \|", row) for row in layer_table((64, 64), "clnet", "paper")[2:]
     ]
     parameters = {row[1]: int(row[2].replace(",", "")) for row in rows}
     parents = {name.rpartition(".")[0] for name in parameters}
@@ -39,12 +39,12 @@ def test_the_papers_settings_are_those_of_the_paper():
         "encoder#backbone": "resnet50",
         "encoder#layers": 6,
         "detector#layers": 6,
-        "detector#object_queries": 125,
+        "object_queries": 125,
         "detector#inter_attention": True,
         "detector#box_refinement": False,
         "matcher#link_queries": 16,
         "matcher#layers": 3,
         "matcher#loss#temperature": 1.0,
     }
-    found = settings("paper")
+    found = settings("clnet", "paper")
     assert {name: found[name] for name in stated} == stated

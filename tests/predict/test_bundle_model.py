@@ -46,7 +46,7 @@ def test_a_bundle_says_what_its_weights_were_trained_by(bundle, variant):
         assert large in config
         config = config.replace(large, small)
     (bundle / "configs" / f"{variant}.yaml").write_text(config)
-    change_inference(bundle, "trained_by: film ", f"trained_by: {variant} ")
+    change_inference(bundle, "trained_by: [film] ", f"trained_by: [clnet, {variant}] ")
     network = bundle_config(bundle).get_parsed_content("network_def")
     torch.save(network.state_dict(), bundle / "models" / "model.pt")
     model = load(bundle)
@@ -57,20 +57,20 @@ def test_a_bundle_says_what_its_weights_were_trained_by(bundle, variant):
 
 
 def test_without_it_the_network_is_that_of_train_yaml(bundle):
-    change_inference(bundle, "trained_by: film ", "trained_by: null ")
+    change_inference(bundle, "trained_by: [film] ", "trained_by: null ")
     shutil.copy(BUNDLE / "models" / "phantom.pt", bundle / "models" / "model.pt")
     assert load(bundle).name == load("phantom").name
 
 
 def test_a_config_that_is_not_there_is_named_and_where_to_change_it(bundle):
-    change_inference(bundle, "trained_by: film ", "trained_by: nothing ")
+    change_inference(bundle, "trained_by: [film] ", "trained_by: [nothing] ")
     with pytest.raises(BundleError, match=r"nothing\.yaml: no such file; trained_by in .*inference\.yaml"):
         load(bundle)
 
 
 def test_each_model_has_its_own_threshold_of_reports(bundle):
     shutil.copy(BUNDLE / "models" / "phantom.pt", bundle / "models" / "model.pt")
-    change_inference(bundle, "trained_by: film ", "trained_by: null ")
+    change_inference(bundle, "trained_by: [film] ", "trained_by: null ")
     config = bundle / "configs" / "train.yaml"
     config.write_text(config.read_text().replace("min_score: 0.3 ", "min_score: 0.7 "))
     assert (load(bundle).min_score, load("phantom").min_score) == (0.7, 0.3)
@@ -78,7 +78,7 @@ def test_each_model_has_its_own_threshold_of_reports(bundle):
 
 def test_mixed_precision_is_a_setting_of_the_bundle(bundle):
     shutil.copy(BUNDLE / "models" / "phantom.pt", bundle / "models" / "model.pt")
-    change_inference(bundle, "trained_by: film ", "trained_by: null ")
+    change_inference(bundle, "trained_by: [film] ", "trained_by: null ")
     plain = load(bundle, "cpu")
     change_inference(bundle, "amp: false ", "amp: true ")
     mixed = load(bundle, "cpu")

@@ -134,8 +134,9 @@ def test_each_table_has_the_command_that_makes_it_and_the_time_it_took():
         f"{command} components\n```\n\ntrains these 1 runs, which took 1.0 hours in all"
         in made["evidence/components.md"]
     )
-    assert f"{command} encoder_depth\n```\n\nNot run yet." in made["evidence/encoder_depth.md"]
-    for name in TABLES:
+    with_vild = {name for name, table in TABLES.items() if "vild" in {row.setting for row in table.rows}}
+    assert {name for name in TABLES if f"evidence/{name}.md" in made} == with_vild
+    for name in with_vild:
         assert f"{command} {name}\n```" in made[f"evidence/{name}.md"]
 
 
@@ -237,4 +238,5 @@ def test_links_of_the_evidence_pages_lead_somewhere_and_their_commands_are_under
     front = (docs / "evidence.md").read_text(encoding="utf-8")
     assert len(front.split()) < 1500
     index = (docs / "evidence" / "README.md").read_text(encoding="utf-8")
-    assert all(f"]({name}.md)" in index for name in TABLES)
+    written = json.loads((docs / "evidence.json").read_text(encoding="utf-8"))["tables"]
+    assert all(f"]({name}.md)" in index for name in written)
