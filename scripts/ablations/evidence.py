@@ -16,6 +16,7 @@ def evidence(
 ) -> dict[str, Any]:
     """The content of all pages; `links` is what scripts/compare_links.py keeps."""
     runs = [run.content for run in numbers.runs.values()]
+    settings = {run["setting"] for run in runs}
     reference = next((run["settings"] for run in runs if run["setting"] == REFERENCE), {})
     return {
         "command": command,
@@ -26,12 +27,17 @@ def evidence(
         "tables": {
             name: _table(numbers, table)
             for name, table in TABLES.items()
-            if {row.setting for row in table.rows} & {name for name, _ in numbers.runs}
+            if any(name in settings for name in table_settings(table))
         },
         "links_beside_geometry": links,
         "settings": reference,
         "runs": [_run(run, reference) for run in runs],
     }
+
+
+def table_settings(table: Table) -> set[str]:
+    """What the rows of a table compare with its reference."""
+    return {row.setting for row in table.rows} - {table.reference}
 
 
 def answers(numbers: Numbers) -> list[dict[str, Any]]:

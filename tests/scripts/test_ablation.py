@@ -173,7 +173,7 @@ def test_the_time_of_a_training_is_without_the_pause_between_its_starts(tmp_path
 def test_a_tiny_ablation_from_nothing_and_once_more(tmp_path, monkeypatch, capsys):
     table = TABLES["temperature"]
     for module in ("ablation", "ablations.evidence", "ablations.page"):  # each imported the name
-        monkeypatch.setattr(f"{module}.TABLES", {"temperature": replace(table, rows=table.rows[1:])})
+        monkeypatch.setattr(f"{module}.TABLES", {"temperature": replace(table, rows=table.rows[:1])})
     monkeypatch.setattr("ablations.evidence.QUESTIONS", [])  # of other tables
     monkeypatch.setattr("ablations.runs.subprocess", SimpleNamespace(Popen=InsteadOfPopen))
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -188,12 +188,12 @@ def test_a_tiny_ablation_from_nothing_and_once_more(tmp_path, monkeypatch, capsy
             ]
         )
         said.append(capsys.readouterr().out)
-    assert "finished  clnet-seed0-1epochs" in said[0]
-    assert "kept      clnet-seed0-1epochs" in said[1]
+    assert "finished  temperature_1-seed0-1epochs" in said[0]
+    assert "kept      temperature_1-seed0-1epochs" in said[1]
     assert "started" not in said[1]
     text = (tmp_path / "docs" / "evidence" / "temperature.md").read_text()
-    assert "| **0.1** |" in text
-    run = json.loads((tmp_path / "docs" / "evidence" / "runs" / "clnet-seed0-1epochs.json").read_text())
+    assert "| 1, as in the paper |" in text
+    run = json.loads((tmp_path / "docs" / "evidence" / "runs" / "temperature_1-seed0-1epochs.json").read_text())
     assert run["settings"]["max_epochs"] == "1"
     client = MlflowClient(f"sqlite:///{tmp_path}/output/mlflow.db")
     experiment = client.get_experiment_by_name(EXPERIMENT)
