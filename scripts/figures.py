@@ -1,6 +1,6 @@
-"""Draws the figures of docs/method.md: the method, and the phantom model's linker at work on the phantom.
+"""Draws the figures of docs/method.md: the method, and the paper's linker at work on the phantom.
 
-python scripts/figures.py [--data DIR] [--output DIR] [--images DIR]
+python scripts/figures.py --weights output/clnet-seed0/model.pt [--data DIR] [--output DIR] [--images DIR]
 """
 
 import argparse
@@ -28,7 +28,7 @@ from clnet.findings.types import Link, PairFindings, read_findings
 from clnet.phantom import PhantomSettings, make_phantom
 
 ROOT = Path(__file__).parent.parent
-PHANTOM = PhantomSettings(pairs=3000)  # that of the phantom model, which has not seen its test section
+PHANTOM = PhantomSettings(pairs=3000)  # that of train.yaml, whose test section no training sees
 IOU, LINK_SCORE = 0.5, 0.5
 HEAT = colormaps["plasma"]
 
@@ -136,15 +136,16 @@ def _arrow(
 # ---------------------------------------------------------------------------------------- the linker at work
 
 
-def examples(data: Path, output: Path) -> Iterator[Example]:
-    """The pairs of the phantom's test section with the findings of the phantom model."""
+def examples(data: Path, output: Path, weights: Path) -> Iterator[Example]:
+    """The pairs of the phantom's test section with the findings of CL-Net with these weights."""
     make_phantom(data, PHANTOM)
     findings = output / "figures" / "findings.json"
     if not findings.exists():
-        configs = [f"bundle/configs/{name}.yaml" for name in ("inference", "phantom")]
+        configs = [f"bundle/configs/{name}.yaml" for name in ("inference", "phantom", "clnet")]
         command = [sys.executable, "-W", "ignore", "-m", "monai.bundle", "run", "inferring"]
         words = ["--config_file", str(configs), "--attention", "True", "--dataset_dir", str(data)]
         words += ["--output_dir", str(output), "--run_name", "figures", "--phantom_dir", str(output / "none")]
+        words += ["--weights", str(weights)]
         subprocess.run(command + words, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=True)
     found = {pair.pair_id: pair for pair in read_findings(findings)}
     for pair in read_datalist(data)["test"]:
@@ -265,11 +266,12 @@ def main() -> None:
     """Draw the three figures, and print how many masses are linked to the dustbin."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
+    parser.add_argument("--weights", type=Path, required=True, help="model.pt of a training by clnet.yaml")
     parser.add_argument("--output", type=Path, default=ROOT / "output" / "figures", help="findings folder")
     parser.add_argument("--data", type=Path, default=ROOT / "output" / "phantom", help="phantom folder")
     parser.add_argument("--images", type=Path, default=ROOT / "docs" / "images", help="figures folder")
     options = parser.parse_args()
-    all_examples = list(examples(options.data.absolute(), options.output.absolute()))
+    all_examples = list(examples(options.data.absolute(), options.output.absolute(), options.weights.absolute()))
     linked = [example for example in all_examples if example.all_lesions_linked]
     two_masses = next(
         example

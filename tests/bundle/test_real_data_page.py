@@ -110,4 +110,4 @@ def test_the_quick_start_is_one(checkout):
     (checkout / "example.py").write_text(code)
     with in_process.like_a_new_process(checkout):
         runpy.run_path("example.py", run_name="__main__")
-    assert (checkout / "output" / "evaluate-clnet" / "report.html").exists()
+    assert (checkout / "output" / "evaluate-geometric" / "report.html").exists()

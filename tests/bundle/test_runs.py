@@ -9,7 +9,7 @@ from mlflow import MlflowClient
 from page_commands import commands_of, made_small, run_command
 from PIL import Image
 
-VARIANTS = ("clnet", "deformable_detr")
+VARIANTS = ("geometric", "one_view")
 
 
 @pytest.fixture(scope="module")
@@ -42,17 +42,17 @@ def test_runs_of_one_output_dir_share_a_store_under_names_that_tell_them_apart(m
 
 @pytest.mark.slow
 def test_the_best_validation_is_drawn_and_sent(output, mlflow_runs):
-    sent = output / "mlartifacts" / mlflow_runs["clnet-seed0"].info.run_id / "artifacts"
+    sent = output / "mlartifacts" / mlflow_runs["geometric-seed0"].info.run_id / "artifacts"
     for name in ("froc.png", "examples.png"):
-        assert (sent / name).read_bytes() == (output / "clnet-seed0" / name).read_bytes()
+        assert (sent / name).read_bytes() == (output / "geometric-seed0" / name).read_bytes()
         with Image.open(sent / name) as picture:
             assert min(picture.size) > 300
 
 
 @pytest.mark.slow
 def test_an_evaluation_is_a_run_with_the_numbers_of_its_metrics_file(output, mlflow_runs):
-    evaluation = mlflow_runs["evaluate-clnet"]
-    metrics = json.loads((output / "evaluate-clnet" / "metrics.json").read_text())
+    evaluation = mlflow_runs["evaluate-geometric"]
+    metrics = json.loads((output / "evaluate-geometric" / "metrics.json").read_text())
     recall = metrics["detection"]["iou=0.5"]["recall"]["4"]["value"]
     assert evaluation.data.metrics["test/recall_iou0.5_fpi4"] == recall
     assert evaluation.data.params["section"] == "test"
@@ -78,16 +78,16 @@ def test_two_runs_of_mlflow_are_compared_by_one_command(output, mlflow_runs, tmp
     assert done.returncode == 0, done.stderr
     from_mlflow = json.loads((tmp_path / "comparison.json").read_text())
     from_folders = json.loads((output / "comparison" / "comparison.json").read_text())
-    assert from_mlflow["runs"][runs[1]] == from_folders["runs"]["evaluate-clnet"]
+    assert from_mlflow["runs"][runs[1]] == from_folders["runs"]["evaluate-geometric"]
 
 
 @pytest.mark.slow
 def test_inference_finds_what_evaluation_found(output):
-    weights = output / "clnet-seed0" / "model.pt"
+    weights = output / "geometric-seed0" / "model.pt"
     run("inferring", "inference", "phantom", output_dir=output, weights=weights, attention=True)
     findings = [
         json.loads((output / name / "findings.json").read_text())["pairs"]
-        for name in ("inference", "evaluate-clnet")
+        for name in ("inference", "evaluate-geometric")
     ]
     assert findings[0] == findings[1]
 

@@ -7,6 +7,7 @@ from monai.transforms import Compose
 
 from clnet.preprocessing.placement import Placement
 from clnet.preprocessing.random_transforms import (
+    RandChestWallPaird,
     RandCropPaird,
     RandFlipPaird,
     RandNormalisePaird,
@@ -23,7 +24,8 @@ GEOMETRY = {
 }
 EVERYTHING = lambda: Compose([make() for make in GEOMETRY.values()])  # noqa: E731
 BOTH = ("cc", "mlo")
-OTHERS = {"normalise": RandNormalisePaird, "rotate": lambda: RandRotatePaird(prob=1.0)}
+CUT = {"chest wall": lambda: RandChestWallPaird(prob=1.0, max_part=0.3)}
+OTHERS = {**CUT, "normalise": RandNormalisePaird, "rotate": lambda: RandRotatePaird(prob=1.0)}
 
 
 def item_of(cc_size=(150, 60), mlo_size=(160, 90), axis=1):
@@ -61,7 +63,9 @@ def where_from(item, view):
 
 
 @pytest.mark.parametrize("axis", [0, 1], ids=["rows", "columns"])
-@pytest.mark.parametrize("make", [*GEOMETRY.values(), EVERYTHING], ids=[*GEOMETRY, "all"])
+@pytest.mark.parametrize(
+    "make", [*GEOMETRY.values(), *CUT.values(), EVERYTHING], ids=[*GEOMETRY, *CUT, "all"]
+)
 @pytest.mark.parametrize("seed", range(12))
 def test_pixels_go_where_the_placement_says(make, seed, axis):
     before = item_of(axis=axis)
@@ -132,6 +136,31 @@ def test_the_given_item_is_left_as_it_is(make):
     changed(make(), item, 3)
     for key, value in twin.items():
         assert torch.equal(item[key], value) if torch.is_tensor(value) else item[key] == value
+
+
+def test_views_are_turned_upside_down_together():
+    turned = {
+        tuple(changed(RandFlipPaird(prob=0.5), item_of(), seed)[f"{view}_placement"]["y_scale"] for view in BOTH)
+        for seed in range(20)
+    }
+    assert turned == {(1, 1), (-1, -1)}
+
+
+def test_the_chest_wall_is_cut_off_in_one_view_of_which_the_rest_moves_to_the_edge():
+    cut_off = {view: [] for view in BOTH}
+    for seed in range(60):
+        item = changed(RandChestWallPaird(prob=1.0, max_part=0.3), item_of(), seed)
+        shifts = {view: -item[f"{view}_placement"]["x_shift"] for view in BOTH}
+        view = max(BOTH, key=lambda name: shifts[name])
+        assert min(shifts.values()) == 0, "one view alone"
+        cut_off[view].append(shifts[view])
+        columns = {"cc": 60, "mlo": 90}[view]
+        assert item[f"{view}_valid_size"][1] == columns - shifts[view]
+        assert item[view][0, 0, 0] == shifts[view] + 0.5, "pixels say which column they were"
+    assert 0.2 * 60 < max(cut_off["cc"]) <= 0.3 * 60
+    assert 0.2 * 90 < max(cut_off["mlo"]) <= 0.3 * 90
+    with pytest.raises(TransformSettingError, match="max_part"):
+        RandChestWallPaird(max_part=1.0)
 
 
 def test_a_vertical_flip_turns_the_rows_of_the_view_not_of_the_canvas():
