@@ -150,7 +150,9 @@ def train_missing(options: argparse.Namespace, runs_folder: Path) -> list[str]:
     except BlockingIOError:
         sys.exit(f"ablation: another one is running in {options.output}; wait for it or stop it")
     names = list(wanted(options))
-    folders = make_data(options.output, options.pairs, {SETTINGS[name].data for name, _ in names}, options.film)
+    folders = make_data(
+        options.output, options.pairs, {SETTINGS[name].data for name, _ in names}, options.film
+    )
     fingerprints = {name: data_fingerprint(folder) for name, folder in folders.items()}
     kept = read_runs(runs_folder, options.budget)
     words = ("--phantom_pairs", str(options.pairs), *options.words)

@@ -154,7 +154,8 @@ BEYOND = [
     (
         "inter-attention",
         "by embeddings and learned positions",
-        "−g, what depth, row and size say against two boxes, added to its logits; and a learned ∅, nothing there, among what can be read",
+        "−g, what depth, row and size say against two boxes, added to its logits; and a learned ∅, nothing "
+        "there, among what can be read",
         "GeometricInterAttention, networks/geometry.py",
     ),
     (
@@ -189,8 +190,8 @@ def page(size: tuple[int, int] = (1024, 512)) -> str:
             "",
             "## The paper's size",
             "",
-            f"`paper.yaml`, {_size('clnet', 'paper')}. Shapes are those of one breast with images of {size[0]} × "
-            f"{size[1]} pixels; its two views pass encoder and detector as a batch of 2.",
+            f"`paper.yaml`, {_size('clnet', 'paper')}. Shapes are those of one breast with images of "
+            f"{size[0]} × {size[1]} pixels; its two views pass encoder and detector as a batch of 2.",
             "",
             *layer_table(size, "clnet", "paper"),
             "",
@@ -202,8 +203,9 @@ def page(size: tuple[int, int] = (1024, 512)) -> str:
             "",
             "## Geometric CL-Net",
             "",
-            f"`film.yaml`, {_size('film')}, at {film[0]} × {film[1]} pixels; that of `train.yaml` has the same "
-            f"parts and {_size()}. Equations and reasons are in [method.md](method.md#beyond-the-paper-geometric-cl-net).",
+            f"`film.yaml`, {_size('film')}, at {film[0]} × {film[1]} pixels; that of `train.yaml` has the "
+            f"same parts and {_size()}. Equations and reasons are in "
+            "[method.md](method.md#beyond-the-paper-geometric-cl-net).",
             "",
             *layer_table(film, "film"),
             "",

@@ -271,7 +271,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=ROOT / "output" / "phantom", help="phantom folder")
     parser.add_argument("--images", type=Path, default=ROOT / "docs" / "images", help="figures folder")
     options = parser.parse_args()
-    all_examples = list(examples(options.data.absolute(), options.output.absolute(), options.weights.absolute()))
+    all_examples = list(
+        examples(options.data.absolute(), options.output.absolute(), options.weights.absolute())
+    )
     linked = [example for example in all_examples if example.all_lesions_linked]
     two_masses = next(
         example

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from page_text import percent, table
-from record_files import read, read_lines
+from record_files import cpu_hours, read, read_lines
 
 from clnet.evaluation.error_types import ERROR_TYPES
 
@@ -63,13 +63,6 @@ def about_threshold(record: Path) -> str:
         f"finds {100 * there['recall']:.1f}% of the boxes. On the test section it gives {here['rate']:.2f} "
         f"false positives per image and finds {100 * here['recall']:.1f}%."
     )
-
-
-def cpu_hours(epochs: list[Mapping[str, Any]]) -> float:
-    """CPU time of a training in hours; the clock of the process starts again when the training is resumed."""
-    seconds = [line["cpu_seconds"] for line in epochs]
-    ends = [now for now, later in zip(seconds, [*seconds[1:], 0.0], strict=True) if later < now]
-    return sum(ends) / 3600
 
 
 def _about_section(test: Mapping[str, Any]) -> str:

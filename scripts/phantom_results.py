@@ -1,11 +1,10 @@
 """The results of the phantom's model as Markdown, from its record in the bundle."""
 
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from page_text import percent, table
-from record_files import read
+from record_files import cpu_hours, read, read_lines
 
 VARIANTS = {
     "geometric": "Geometric CL-Net, the phantom model",
@@ -20,7 +19,11 @@ def performance(record: Path) -> str:
     tests = {variant: read(record / f"{variant}_test.json") for variant in VARIANTS}
     difference = read(record / "comparison.json")["runs"]["evaluate-geometric"][IOU]["recall"]
     runs = {variant: read(record / f"{variant}_training.json") for variant in VARIANTS}
-    parts = (_recall_table(tests, difference), _about_links(tests["geometric"]["links"][IOU]), _about_cost(runs))
+    parts = (
+        _recall_table(tests, difference),
+        _about_links(tests["geometric"]["links"][IOU]),
+        _about_cost(runs, record),
+    )
     return "\n\n".join(parts)
 
 
@@ -49,21 +52,16 @@ def _about_links(links: dict[str, Any]) -> str:
     )
 
 
-def _about_cost(runs: dict[str, Any]) -> str:
+def _about_cost(runs: dict[str, Any], record: Path) -> str:
     costs = (
-        f"{variant} {_minutes(run):.0f} min in all, {run['cost']['pairs_per_second']:.1f} pairs/s, "
+        f"`{variant}` {cpu_hours(read_lines(record / f'{variant}_epochs.jsonl')):.1f} CPU hours, "
+        f"{run['cost']['pairs_per_second']:.1f} pairs/s, "
         f"{run['cost']['data_loading_share']:.1%} of the training time waiting for data, "
         f"{run['cost']['peak_memory_gb']:.1f} GB of memory at the most"
         for variant, run in runs.items()
     )
     return (
         "Both were trained by `train.yaml` on the same pairs with the same seed and steps, by the commands "
-        "of [docs/training.md](../../docs/training.md), both at once on two cores with one thread each: "
+        "of [docs/training.md](../../docs/training.md), with one thread each, beside other work: "
         f"{'; '.join(costs)}. The record is in `models/record`."
     )
-
-
-def _minutes(run: dict[str, Any]) -> float:
-    """From the start of a training to its end, reading, validation and all."""
-    began, ended = (datetime.fromisoformat(time) for time in (run["starts"][0]["time"], run["ended"]))
-    return (ended - began).total_seconds() / 60

@@ -35,9 +35,7 @@ class GeometricLinker(Matcher):
         loss: L_partner.
     """
 
-    def __init__(
-        self, width: int, frame: CommonFrame, link_threshold: float, loss: PartnerLoss
-    ) -> None:
+    def __init__(self, width: int, frame: CommonFrame, link_threshold: float, loss: PartnerLoss) -> None:
         super().__init__()
         require(0 < link_threshold < 1, f"link_threshold: {link_threshold} is not between 0 and 1")
         self.width = width

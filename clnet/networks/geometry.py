@@ -7,9 +7,9 @@ often lies lateral in CC. So each view v has a matrix M_v that leads from
 
     m = (x − left, (y − middle) H / W, right − left, 1),
 
-in units of the canvas's width, to a place u = (depth, row) = M_v m in a frame that both views share; left, right
-and middle are those of the image's content. What speaks against two boxes i and j of different views being one
-lesion is
+in units of the canvas's width, to a place u = (depth, row) = M_v m in a frame that both views share; left,
+right and middle are those of the image's content. What speaks against two boxes i and j of different views
+being one lesion is
 
     g_ij = Σ_k α_k ((u_i − u_j)_k / σ_k)² + β (log(A_i / A_j) / σ_A)²
 

@@ -1,6 +1,5 @@
 """A View-Interactive Lesion Detector whose object queries are proposals of the image encoder."""
 
-
 import torch
 from torch import Tensor, nn
 

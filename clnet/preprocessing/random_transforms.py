@@ -1,7 +1,7 @@
 """Random transforms for training: the paper's three (flip, crop, normalisation), zoom, rotation, cuts.
 
-Whatever changes the depth from the chest wall (x) is shared, so that depths stay comparable between views, and
-so is what turns images upside down, since what lies high in one view often lies high in the other:
+Whatever changes the depth from the chest wall (x) is shared, so that depths stay comparable between views,
+and so is what turns images upside down, since what lies high in one view often lies high in the other:
 
 =====================  ===========  ==========================================================
 draw                   views        because

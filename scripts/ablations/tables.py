@@ -111,8 +111,8 @@ TABLES: dict[str, Table] = {
     ),
     "patient": Table(
         "Geometry, depths as in patients",
-        "The same on a phantom of difficulty `patient`: depths differ between the views as in patients, and a "
-        "tenth of the masses is outside one view.",
+        "The same on a phantom of difficulty `patient`: depths differ between the views as in patients, and "
+        "a tenth of the masses is outside one view.",
         ("network",),
         (Row(("CL-Net",), "clnet_patient"), Row(("Geometric CL-Net",), "geometric_patient")),
         many_seeds=True,

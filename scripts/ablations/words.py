@@ -72,7 +72,8 @@ ABOUT = """Measured on the phantom alone, never on patients: `clnet.yaml` with o
 epochs on {training} pairs, tested on {test}. R@t is recall at t false positives per image, IoU ≥ 0.5. The
 paper's numbers are of DDSM, by a network a hundred times the size: compare orders, not values. The runs are
 older than today's training, which turns both views upside down together, cuts off the chest wall in one view
-and averages weights; the same commands would now give other numbers. All tables: [evidence/](evidence/README.md)."""
+and averages weights; the same commands would now give other numbers. All tables:
+[evidence/](evidence/README.md)."""
 
 LINKS_ANSWER = """The phantom model's detections, linked by its linker and by two rules on depth and size;
 in %, then in points:"""

@@ -83,7 +83,10 @@ def folder(network, tmp_path_factory):
 
 # The small network: what is tested is the export, and that of the film model takes longer.
 PHANTOM = [
-    *("--config_file", "['bundle/configs/inference.yaml','bundle/configs/phantom.yaml','bundle/configs/clnet.yaml']"),
+    *(
+        "--config_file",
+        "['bundle/configs/inference.yaml','bundle/configs/phantom.yaml','bundle/configs/clnet.yaml']",
+    ),
     *("--input_shape", "[1, 2, 160, 96]"),
 ]
 

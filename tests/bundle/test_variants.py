@@ -101,7 +101,19 @@ def test_a_variant_goes_on_top_of_inference_and_phantom_yaml_as_on_top_of_train_
         for names in (("train", *names), ("inference", *([] if "film" in names else ["phantom"]), *names))
     )
     assert inference["network_def"] == training["network_def"]
-    for key in ("width", "heads", "levels", "points", "ffn", "dropout", "object_queries", "frame", "size", "variant", "duplicate_iou"):
+    for key in (
+        "width",
+        "heads",
+        "levels",
+        "points",
+        "ffn",
+        "dropout",
+        "object_queries",
+        "frame",
+        "size",
+        "variant",
+        "duplicate_iou",
+    ):
         assert inference[key] == training[key], key
     inference.get_parsed_content("inferer")
 

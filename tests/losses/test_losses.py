@@ -249,7 +249,9 @@ def test_half_precision_outputs_are_compared_in_single_precision(dtype):
 
 
 @pytest.mark.parametrize("missing", [None, 0, 1], ids=["both views", "CC missing", "MLO missing"])
-@pytest.mark.parametrize("configs", ["clnet", "clnet vild", "clnet pair_verification", "clnet paired_query", "", "film"])
+@pytest.mark.parametrize(
+    "configs", ["clnet", "clnet vild", "clnet pair_verification", "clnet paired_query", "", "film"]
+)
 def test_every_network_learns_from_every_kind_of_breast(configs, missing):
     torch.manual_seed(0)
     network, loss = build_with_loss(*configs.split(), width=32, ffn=32)

@@ -18,7 +18,8 @@ def test_the_parts_of_the_table_add_up_to_the_network():
     with torch.device("meta"):
         total = sum(parameter.numel() for parameter in build("clnet", "paper").parameters())
     rows = [
-        re.fullmatch(r"\| `([\w.]+)` \| .* \| ([\d,]+) \|", row) for row in layer_table((64, 64), "clnet", "paper")[2:]
+        re.fullmatch(r"\| `([\w.]+)` \| .* \| ([\d,]+) \|", row)
+        for row in layer_table((64, 64), "clnet", "paper")[2:]
     ]
     parameters = {row[1]: int(row[2].replace(",", "")) for row in rows}
     parents = {name.rpartition(".")[0] for name in parameters}

@@ -74,7 +74,8 @@ def test_a_lesion_has_a_score_a_link_score_and_a_box_in_each_view_that_shows_it(
 
 def test_findings_hold_every_detection_and_point_at_those_of_the_lesions(breasts):
     for breast in breasts:
-        assert len(breast.findings.cc) == len(breast.findings.mlo) == 20  # object queries
+        for found in (breast.findings.cc, breast.findings.mlo):
+            assert len(breast.lesions) < len(found) <= 20, "object queries, less duplicates"
         for lesion in breast.lesions:
             for name, seen in lesion.views.items():
                 assert breast.findings.views[name].boxes[seen.index] == pytest.approx(seen.box)

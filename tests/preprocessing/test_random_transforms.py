@@ -140,7 +140,9 @@ def test_the_given_item_is_left_as_it_is(make):
 
 def test_views_are_turned_upside_down_together():
     turned = {
-        tuple(changed(RandFlipPaird(prob=0.5), item_of(), seed)[f"{view}_placement"]["y_scale"] for view in BOTH)
+        tuple(
+            changed(RandFlipPaird(prob=0.5), item_of(), seed)[f"{view}_placement"]["y_scale"] for view in BOTH
+        )
         for seed in range(20)
     }
     assert turned == {(1, 1), (-1, -1)}

@@ -193,7 +193,9 @@ def test_a_tiny_ablation_from_nothing_and_once_more(tmp_path, monkeypatch, capsy
     assert "started" not in said[1]
     text = (tmp_path / "docs" / "evidence" / "temperature.md").read_text()
     assert "| 1, as in the paper |" in text
-    run = json.loads((tmp_path / "docs" / "evidence" / "runs" / "temperature_1-seed0-1epochs.json").read_text())
+    run = json.loads(
+        (tmp_path / "docs" / "evidence" / "runs" / "temperature_1-seed0-1epochs.json").read_text()
+    )
     assert run["settings"]["max_epochs"] == "1"
     client = MlflowClient(f"sqlite:///{tmp_path}/output/mlflow.db")
     experiment = client.get_experiment_by_name(EXPERIMENT)
