@@ -17,11 +17,11 @@ WIRING = {"_target_", "decollate", "drop_last", "epoch_level", "print_lr"}
 
 
 def values(part, path=()):
-    """Every value in a config by its id; a list of integers is one value."""
+    """Every value in a config by its id; a list of numbers, or of rows of numbers, is one value."""
     if isinstance(part, dict):
         for key, below in part.items():
             yield from values(below, (*path, key))
-    elif isinstance(part, list) and not all(isinstance(item, int) for item in part):
+    elif isinstance(part, list) and not all(isinstance(item, int | float | list) for item in part):
         for index, below in enumerate(part):
             yield from values(below, (*path, str(index)))
     elif path[-1] not in WIRING:
@@ -47,6 +47,21 @@ def test_every_value_of_train_yaml_is_in_the_tables_with_its_default():
     assert shown == literals
 
 
+def test_every_value_of_clnet_yaml_is_in_the_tables_with_its_default():
+    own = yaml.safe_load((CONFIGS / "clnet.yaml").read_text())
+    loss = own["network_def#matcher"].pop("loss")
+    parts = {f"network_def#matcher#loss#{key}": value for key, value in loss.items()}
+    for part in ("detector", "matcher"):
+        parts |= {f"network_def#{part}#{key}": value for key, value in own[f"network_def#{part}"].items()}
+    shared = set(dict(values(yaml.safe_load(TRAIN.read_text()))))
+    literals = {
+        key: as_shown(value)
+        for key, value in parts.items()
+        if key not in shared and not is_expression(value) and not key.endswith("_target_")
+    }
+    assert {key: readme_options()[key] for key in literals} == literals
+
+
 def test_what_train_yaml_names_as_worth_changing_is_in_the_tables():
     worth = re.search(r"-- what to change\n(.*?)# ----", TRAIN.read_text(), re.DOTALL)[1]
     assert set(yaml.safe_load(worth)) <= set(readme_options())
@@ -57,7 +72,9 @@ def test_every_option_in_the_tables_exists():
         ConfigParser(ConfigParser.load_config_files([str(TRAIN), str(CONFIGS / name)]))
         for name in ("evaluate.yaml", "inference.yaml")
     )
-    assert [key for key in readme_options() if key not in evaluating and key not in inferring] == []
+    paper = ConfigParser(ConfigParser.load_config_files([str(TRAIN), str(CONFIGS / "clnet.yaml")]))
+    configs = (evaluating, inferring, paper)
+    assert [key for key in readme_options() if not any(key in config for config in configs)] == []
     assert readme_options()["section"] == as_shown(inferring["section"])
     assert readme_options()["report"] == as_shown(evaluating["report"])
     assert (evaluating["attention"], inferring["attention"]) == (True, False), "on in evaluating"

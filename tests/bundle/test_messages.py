@@ -24,8 +24,8 @@ def test_a_process_without_a_command_line_has_nothing_to_check():
     [
         ("--max_epoch", "--max_epoch: nothing is called max_epoch in the config; did you mean max_epochs?"),
         (
-            "--network_def#detector#objectqueries",
-            "did you mean network_def#detector#object_queries?",
+            "--network_def#detector#interattention",
+            "did you mean network_def#detector#inter_attention?",
         ),
         ("--network_def::detector::layres=2", "did you mean network_def#detector#layers?"),
         ("--zzz", "there are imports, bundle_root, output_dir"),
@@ -38,7 +38,7 @@ def test_a_misspelt_key_is_refused_with_what_was_meant(word, message):
 
 @pytest.mark.parametrize("word", ["false", "true", "no", "0"])
 def test_a_switch_is_python_s_true_or_false_since_monai_takes_false_for_a_text_that_counts_as_true(word):
-    key = "network_def#matcher#loss#auxiliary"
+    key = "network_def#detector#inter_attention"
     with pytest.raises(ConfigError, match=f"--{key}: '{word}' is neither True nor False"):
         check_command_line([*TRAIN, f"--{key}", word])
     assert run_config([*TRAIN, "--run_name", "false"])["run_name"] == "false"
@@ -63,7 +63,7 @@ def test_the_config_of_a_command_line_has_its_overrides():
     config = run_config([*TRAIN, "--network_def#detector#layers=2", "--max_epochs", "3"])
     detector = config["network_def"]["detector"]
     assert (detector["layers"], config["max_epochs"]) == (2, 3)
-    assert detector["box_refinement"] is True
+    assert detector["inter_attention"] is True
 
 
 @pytest.mark.slow
