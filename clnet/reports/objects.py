@@ -29,8 +29,7 @@ SERIES: Mapping[str, tuple[int, str]] = {
     "picture": (9004, "picture"),
 }
 CODES = frozenset(
-    Tag(name)
-    for name in ("ConceptNameCodeSequence", "ConceptCodeSequence", "MeasurementUnitsCodeSequence")
+    Tag(name) for name in ("ConceptNameCodeSequence", "ConceptCodeSequence", "MeasurementUnitsCodeSequence")
 )
 
 
