@@ -208,7 +208,8 @@ def deidentified() -> str:
         "### With `--deidentify`\n\n"
         f"Of the images are kept {kept}. {', '.join(f'`{name}`' for name in UIDS)} are replaced, and what "
         f"follows from them; dates become {dummies}. Stated as methods: {methods}. "
-        "`tests/reports/test_deidentify.py` holds the attributes of each report against Table E.1-1 of PS3.15."
+        "`tests/reports/test_deidentify.py` holds the attributes of each report against Table E.1-1 of "
+        "PS3.15."
     )
 
 
@@ -223,8 +224,8 @@ READING = """## What is read
 DICOM files (PS3.10) in a folder; the names of the files do not matter."""
 
 ACCEPTED = f"""No SOP class is asked for. An image is analysed if its Modality is MG, it has one frame and one
-sample per pixel, MONOCHROME1 or MONOCHROME2, 8 or 16 bits allocated, at most {MAX_PIXELS:,} pixels, and shows CC or
-MLO of a breast that it names. So these are read: Digital Mammography X-Ray Image Storage – For
+sample per pixel, MONOCHROME1 or MONOCHROME2, 8 or 16 bits allocated, at most {MAX_PIXELS:,} pixels, and
+shows CC or MLO of a breast that it names. So these are read: Digital Mammography X-Ray Image Storage – For
 Presentation, Computed Radiography Image Storage, Digital X-Ray Image Storage – For Presentation, and
 Breast Tomosynthesis Image Storage if it is a synthetic 2D image. Secondary Capture Image Storage needs
 `--secondary-capture`. Left out, with the reason in `summary.json`: images for processing, tomosynthesis
