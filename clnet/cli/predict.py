@@ -33,7 +33,13 @@ def add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         metavar="S",
         help="least score of a lesion in the reports (default: the model's)",
     )
-    command.add_argument("--workers", type=int, default=2, metavar="K", help="processes that read files")
+    command.add_argument(
+        "--workers",
+        type=int,
+        default=2,
+        metavar="K",
+        help="processes that read files, and as many that write",
+    )
     command.add_argument("--batch-size", type=int, default=8, metavar="N", help="breasts per batch")
     command.add_argument(
         "--secondary-capture", action="store_true", help="accept mammograms stored as Secondary Capture"

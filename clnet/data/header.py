@@ -31,7 +31,7 @@ TOMOSYNTHESIS = "1.2.840.10008.5.1.4.1.1.13.1.3"
 BURNED_IN = "BurnedInAnnotation is YES"
 FOR_PROCESSING = "1.2.840.10008.5.1.4.1.1.1.2.1"
 
-_KEYWORDS = [
+KEYWORDS = [
     *("SOPClassUID", "SOPInstanceUID", "StudyInstanceUID", "SeriesInstanceUID", "PatientID"),
     *("Modality", "ImageType"),
     *("PresentationIntentType", "SeriesDescription", "PaddleDescription", "BurnedInAnnotation"),
@@ -162,7 +162,7 @@ def _format_of(start: bytes, file: Path) -> Format:
 
 def dicom_header(stream: BinaryIO, file: Path) -> ImageHeader:
     """Read and check the tags of an open DICOM file, up to its pixels."""
-    tags = read_tags_of(stream, file, stop_before_pixels=True, specific_tags=_KEYWORDS)
+    tags = read_tags_of(stream, file, stop_before_pixels=True, specific_tags=KEYWORDS)
     return header_of_tags(tags, file)
 
 

@@ -36,7 +36,7 @@ def write_breast(output: Path, result: BreastResult, model: str, picture: Image.
     """
     with whole_folder(output / BREASTS / result.breast_id) as folder:
         if picture is not None:
-            picture.save(folder / PICTURE)
+            picture.save(folder / PICTURE, compress_level=1)  # a fifth larger, in half the time
         write_findings(Findings(model, (result.findings,)), folder / FINDINGS_FILE)
         (folder / RECORD).write_text(json.dumps(_record(result), indent=1) + "\n", encoding="utf-8")
 

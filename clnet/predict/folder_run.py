@@ -1,14 +1,15 @@
 """From a folder of DICOM files to results that people and machines can read; see docs/deployment.md.
 
-Loader processes read and preprocess, this one runs the network and writes. The results of a breast appear
-together when they are done (`clnet.predict.breast_folder`), and so do the reports of a study
+Loader processes read and preprocess, this one runs the network, and writer processes write. The results of a
+breast appear together when they are done (`clnet.predict.breast_folder`), and so do the reports of a study
 (`clnet.predict.studies`), so that a run which was killed resumes where it was. Started by torchrun, each
 process takes its share of the studies, and the first writes the common files.
 """
 
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import ignite.distributed as idist
@@ -19,16 +20,17 @@ from clnet.distributed import first_decides, gather, is_first_process, join_proc
 from clnet.errors import ClnetError
 from clnet.files import remove_unfinished_folders
 from clnet.findings.types import PairFindings
-from clnet.predict.breast_folder import BREASTS, read_breast, write_breast
+from clnet.predict.analysed import AnalysedBreast
+from clnet.predict.breast_folder import BREASTS, read_breast
 from clnet.predict.breasts import Task, find_breasts
 from clnet.predict.bundle import load
-from clnet.predict.loading import LoadedBreast, reason_of
+from clnet.predict.loading import LoadedBreast
 from clnet.predict.model import BATCH_SIZE, BundleModel
+from clnet.predict.result_writer import ResultWriter, WriterProcesses, refuse
 from clnet.predict.studies import STUDIES, Study, group_by_study
-from clnet.predict.study_reports import NO_PICTURE, NOT_DICOM, ReportSettings, StudyReports
+from clnet.predict.study_reports import ReportSettings, StudyReports
 from clnet.predict.summary import Summary, write_common
 from clnet.reports.dicom import DEFAULT_REPORTS, DICOM_REPORTS
-from clnet.reports.study import BreastReport
 
 
 class PredictError(ClnetError):
@@ -43,7 +45,7 @@ class PredictSettings:
         model: see `clnet.load`; by default the shipped model.
         device: "cpu", "cuda", …; by default the process's GPU, or the CPU.
         min_score: the least score of a lesion in the reports; by default the model's.
-        workers: processes that read and preprocess; 0 for none.
+        workers: processes that read and preprocess, and as many that write; 0 for none.
         batch_size: breasts that pass the network together.
         secondary_capture: accept Secondary Capture images.
         reports: the DICOM reports of a study to write, keys of `clnet.reports.dicom.DICOM_REPORTS`.
@@ -148,6 +150,7 @@ class Analysis:
         self.task = task
         self.output = output
         self.settings = settings
+        self.studies = studies
         self.waiting = [b for study in studies for b in study.breasts if b.breast_id in waiting]
         self.min_score = model.min_score if settings.min_score is None else settings.min_score
         self.keys = {breast.breast_id: model.key_of(breast, self.min_score) for breast in task.breasts}
@@ -160,15 +163,27 @@ class Analysis:
             studies,
             waiting,
         )
+        self.writer = ResultWriter(output, model.name, self.reports)
 
     def analyse(self) -> list[LeftOut]:
         """Analyse breasts and write results; returns the files that were refused, and why."""
-        refused = self.reports.write_complete()
+        processes = min(self.settings.workers, len(self.studies))
+        with WriterProcesses(self.writer, processes) as writers:
+            for study in self.studies:
+                writers.add(study, partial(ResultWriter.write_complete, study=study))
+            refused = self._analyse(writers)
+            return refused + writers.finish()
+
+    def _analyse(self, writers: WriterProcesses) -> list[LeftOut]:
+        refused = []
         batches = self.model.analyse(self.waiting, self.settings.batch_size, self.settings.workers)
         with tqdm(total=len(self.waiting), desc="Breasts", unit="breast", disable=None) as bar:
             for batch in batches:
                 for loaded, findings in batch:
-                    refused += self.write_or_refuse(loaded, findings)
+                    result, files = self._result(loaded, findings)
+                    refused += files
+                    work = partial(ResultWriter.write, breast=loaded.breast, result=result)
+                    writers.add(self.reports.study_of(loaded.breast), work)
                 bar.update(len(batch))
         return refused
 
@@ -178,26 +193,19 @@ class Analysis:
         Returns:
             The files that were refused, and why.
         """
-        refused, report = [], None
-        if findings is None:
-            refused = [LeftOut(file, reason) for file, reason in loaded.refused.items()]
-        else:
-            try:
-                report = self._write(loaded, findings)
-            except Exception as error:  # one bad breast does not stop the others
-                files = [view.image for view in loaded.breast.pair.views.values()]
-                refused = [LeftOut(file, reason_of(error)) for file in files]
-        return refused + self.reports.add(loaded.breast, report)
+        result, refused = self._result(loaded, findings)
+        return refused + self.writer.write(loaded.breast, result)
 
-    def _write(self, loaded: LoadedBreast, findings: PairFindings) -> BreastReport | None:
-        """Write the picture and the findings of a breast; returns what its study's reports say about it."""
-        result = self.model.result(loaded, findings, self.min_score, self.task.name_of)
-        picture = None if result.shows_text else result.draw()
-        report = result.report(picture)
-        warnings = [NOT_DICOM] * (report is None) + [NO_PICTURE] * (picture is None)
-        result = replace(result, warnings=(*result.warnings, *warnings))
-        write_breast(self.output, result, self.model.name, picture)
-        return report
+    def _result(
+        self, loaded: LoadedBreast, findings: PairFindings | None
+    ) -> tuple[AnalysedBreast | None, list[LeftOut]]:
+        """The result of a breast, or the files that were refused, and why."""
+        if findings is None:
+            return None, [LeftOut(file, reason) for file, reason in loaded.refused.items()]
+        try:
+            return self.model.result(loaded, findings, self.min_score, self.task.name_of), []
+        except Exception as error:  # one bad breast does not stop the others
+            return None, refuse(loaded.breast, error)
 
     def finish(self, studies: Sequence[Study], refused: Sequence[LeftOut], done_before: int) -> Summary:
         """Write the files about all breasts, from what was written of each.

@@ -62,18 +62,21 @@ class StudyReports:
         self.output = output
         self.settings = settings
         self.keys = keys
-        self.studies = studies
         self._study_of = {breast.breast_id: study for study in studies for breast in study.breasts}
         self._waiting = set(waiting)
         self._fresh: dict[str, BreastReport] = {}
+
+    def study_of(self, breast: BreastImages) -> Study:
+        """The study of a breast."""
+        return self._study_of[breast.breast_id]
 
     def read(self, study: Study) -> StudyResult | None:
         """What was written for a study; None if it is out of date."""
         return read_study(self.output, study.study_id, self._key(study))
 
-    def write_complete(self) -> list[LeftOut]:
-        """Write the reports of studies that wait for no breast; returns what was refused, and why."""
-        return [item for study in self.studies if self._is_complete(study) for item in self._write(study)]
+    def write_complete(self, study: Study) -> list[LeftOut]:
+        """Write the reports of a study if it waits for no breast; returns what was refused, and why."""
+        return self._write(study) if self._is_complete(study) else []
 
     def add(self, breast: BreastImages, report: BreastReport | None) -> list[LeftOut]:
         """Note that a breast is done; returns the files that were refused, and why.
@@ -85,8 +88,7 @@ class StudyReports:
         self._waiting.remove(breast.breast_id)
         if report is not None:
             self._fresh[breast.breast_id] = report
-        study = self._study_of[breast.breast_id]
-        return self._write(study) if self._is_complete(study) else []
+        return self.write_complete(self.study_of(breast))
 
     def _is_complete(self, study: Study) -> bool:
         return not any(breast.breast_id in self._waiting for breast in study.breasts)

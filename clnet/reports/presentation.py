@@ -10,16 +10,16 @@ from collections.abc import Sequence
 
 import numpy as np
 from highdicom.color import CIELabColor
-from highdicom.content import PresentationLUTTransformation, ReferencedImageSequence
+from highdicom.content import PresentationLUTTransformation
 from highdicom.enum import PresentationLUTShapeValues
-from highdicom.pr.content import GraphicAnnotation, GraphicLayer, GraphicObject, TextObject
+from highdicom.pr.content import GraphicLayer, GraphicObject, TextObject
 from highdicom.pr.enum import AnnotationUnitsValues, GraphicTypeValues, TextJustificationValues
 from highdicom.pr.sop import GrayscaleSoftcopyPresentationState
 from pydicom.dataset import Dataset
 from pydicom.sequence import Sequence as Items
 
 from clnet.data.tags import text_of
-from clnet.reports.objects import identity, quiet
+from clnet.reports.objects import identity, quiet, references
 from clnet.reports.sr_document import outline
 from clnet.reports.study import BreastReport, Region, StudyReport
 
@@ -58,20 +58,17 @@ def _state(report: StudyReport, images: Sequence[Dataset], number: int) -> Grays
             [_reference(image) for image in images],
             content_label="MASSES",
             content_description=report.notice or None,
-            graphic_annotations=annotations,
-            graphic_layers=layers,
             presentation_lut_transformation=PresentationLUTTransformation(shape),
             **identity(report, "presentation", images[0], number),
         )
         _copy_grey_values(state, images)
     state.Laterality = None  # images of both sides
+    state.GraphicAnnotationSequence, state.GraphicLayerSequence = Items(annotations), Items(layers)
     state.DisplayedAreaSelectionSequence = Items(map(_whole_area, images))
     return state
 
 
-def _annotation(
-    report: StudyReport, breast: BreastReport, source: Dataset, layer: GraphicLayer
-) -> GraphicAnnotation:
+def _annotation(report: StudyReport, breast: BreastReport, source: Dataset, layer: GraphicLayer) -> Dataset:
     """The boxes of an image, their labels, and a line at its top that says what they are."""
     regions = [region for region in report.regions if region.source is source]
     heading = f"CL-Net: {breast.summary}"
@@ -81,12 +78,13 @@ def _annotation(
         bounding_box=(0.01, 0.01, 0.99, 0.03),
         text_justification=TextJustificationValues.LEFT,
     )
-    return GraphicAnnotation(
-        [source],
-        layer,
-        graphic_objects=[_box(region) for region in regions],
-        text_objects=[top, *(_label(region) for region in regions)],
-    )
+    annotation = Dataset()
+    annotation.ReferencedImageSequence = references([source])
+    annotation.GraphicLayer = layer.GraphicLayer
+    annotation.TextObjectSequence = Items([top, *map(_label, regions)])
+    if regions:
+        annotation.GraphicObjectSequence = Items(map(_box, regions))
+    return annotation
 
 
 def _box(region: Region) -> GraphicObject:
@@ -138,7 +136,7 @@ def _copy_grey_values(state: Dataset, images: Sequence[Dataset]) -> None:
         item = Dataset()
         _copy(image, item, VOI_LUT)
         if item:
-            item.ReferencedImageSequence = ReferencedImageSequence([image])
+            item.ReferencedImageSequence = references([image])
             items.append(item)
     if items:
         state.SoftcopyVOILUTSequence = Items(items)
@@ -152,7 +150,7 @@ def _copy(source: Dataset, target: Dataset, keywords: Sequence[str]) -> None:
 
 def _whole_area(image: Dataset) -> Dataset:
     area = Dataset()
-    area.ReferencedImageSequence = ReferencedImageSequence([image])
+    area.ReferencedImageSequence = references([image])
     area.PixelOriginInterpretation = "FRAME"
     area.DisplayedAreaTopLeftHandCorner = [1, 1]
     area.DisplayedAreaBottomRightHandCorner = [image.Columns, image.Rows]

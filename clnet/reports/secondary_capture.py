@@ -5,12 +5,11 @@ and the notice. A breast that must not be drawn is left out.
 """
 
 import numpy as np
-from highdicom.content import ReferencedImageSequence
 from highdicom.sc.sop import SCImage
 from pydicom.uid import ExplicitVRLittleEndian
 
 from clnet.data.pictures import sheet
-from clnet.reports.objects import identity, quiet
+from clnet.reports.objects import identity, quiet, references
 from clnet.reports.study import StudyReport
 
 
@@ -35,5 +34,5 @@ def picture_captures(report: StudyReport) -> list[SCImage]:
         setattr(capture, keyword, None)  # a sheet of images has none
     capture.BurnedInAnnotation = "NO"  # none that names the patient
     capture.DerivationDescription = report.notice or capture.SeriesDescription
-    capture.SourceImageSequence = ReferencedImageSequence(report.sources)
+    capture.SourceImageSequence = references(report.sources)
     return [capture]

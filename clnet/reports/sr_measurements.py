@@ -78,7 +78,8 @@ def measurement_report(report: StudyReport) -> ComprehensiveSR:
         _library(report),
     ]
     if report.regions:  # viewers stumble over an empty list, and over a group without a region
-        groups = [_group(report, region) for region in report.regions]
+        algorithm = _algorithm(report)
+        groups = [_group(region, algorithm) for region in report.regions]
         children.append(container(CONTAINS, DCM.ImagingMeasurements, *groups))
     children.append(_evaluations(report))
     # OHIF draws the boxes of a report with the first title, and fails without any; others it shows as text.
@@ -104,7 +105,7 @@ def _library(report: StudyReport) -> Dataset:
     return container(CONTAINS, DCM.ImageLibrary, images)
 
 
-def _group(report: StudyReport, region: Region) -> Dataset:
+def _group(region: Region, algorithm: AlgorithmIdentification) -> Dataset:
     """One box."""
     points = np.array(outline(region.detection.box))
     image = SourceImageForRegion(region.source.SOPClassUID, region.source.SOPInstanceUID)
@@ -121,7 +122,7 @@ def _group(report: StudyReport, region: Region) -> Dataset:
         tracking_identifier=TrackingIdentifier(region.uid, f"{region.name} {region.view.upper()}"),
         referenced_region=ImageRegion(GraphicTypeValues.POLYLINE, points, image),
         finding_type=MASS,
-        algorithm_id=_algorithm(report),
+        algorithm_id=algorithm,
         finding_sites=[FindingSite(SIDES[region.laterality])],
         measurements=measurements,
         geometric_purpose=codes.cid219.BoundedBy,

@@ -1,58 +1,92 @@
-"""`clnet predict`, step by step."""
+"""`clnet predict`, from a folder of studies to their reports."""
 
-import shutil
+import os
+import resource
+import subprocess
+import sys
 import tempfile
 import time
+from collections import defaultdict
 from pathlib import Path
 
-import numpy as np
+import torch
 
 from clnet.phantom import PhantomSettings, make_phantom
-from clnet.predict.breasts import find_breasts
 from clnet.predict.bundle import load
-from clnet.predict.folder_run import Analysis, PredictSettings
-from clnet.predict.loading import BreastDataset
-from clnet.predict.studies import group_by_study
+from clnet.predict.shipped import copy_bundle
+from clnet.reports.dicom import DICOM_REPORTS
+from clnet.reports.objects import save_object
+from clnet.reports.study import BreastReport, StudyReport
 
-BUNDLE = Path(__file__).parents[2] / "bundle"
+FEW, MANY = 4, 24  # studies
+MIN_SCORE = 0.3  # the phantom model's
+IMAGE = (1024, 512)
+INPUTS = ((160, 96), (1024, 512))
+"""Rows and columns: of the images, and of the network's input, its own and a larger one."""
+SR_AND_GSPS = ("measurements", "presentation")
 
 
 def prediction() -> dict[str, float]:
-    """`clnet predict` in one process: pairs per second from DICOM to reports, and where the time goes.
+    """CPU and wall seconds per study of two breasts, by the extra time of extra studies.
 
-    At the bundle's own input size on small images, and at 1024 × 512 on images of 1024 rows.
+    All processes count: those that read, the network's and those that write. And the CPU seconds per breast
+    of the Measurement Report and the presentation state, in one process.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        return _measure(Path(folder))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make_phantom(
+            folder / "phantom", PhantomSettings(2 * MANY, rows=IMAGE[0], columns=IMAGE[1]), workers=1
+        )
+        few = folder / "few"
+        few.mkdir()
+        files = sorted((folder / "phantom" / "images").glob("*.dcm"))
+        for file in files[: 4 * FEW]:
+            (few / file.name).symlink_to(file)
+        result = {}
+        for rows, columns in INPUTS:
+            bundle = folder / f"bundle-{rows}"
+            copy_bundle(bundle, "phantom")
+            config = bundle / "configs" / "train.yaml"
+            config.write_text(config.read_text().replace("size: [160, 96]", f"size: [{rows}, {columns}]"))
+            seconds = [
+                _predict(images, bundle, folder / f"{images.name}-{rows}")
+                for images in (few, files[0].parent)
+            ]
+            for clock, (less, more) in zip(("cpu", "wall"), zip(*seconds, strict=True), strict=True):
+                result[f"{rows}x{columns} {clock} per study"] = (more - less) / (MANY - FEW)
+        return {**result, "SR and GSPS cpu per breast": _writing(few)}
 
 
-def _measure(folder: Path) -> dict[str, float]:
-    result: dict[str, float] = {}
-    settings = PredictSettings(batch_size=1)
-    for (rows, columns), image in {(160, 96): (320, 224), (1024, 512): (1024, 704)}.items():
-        name = f"{rows}x{columns}"
-        bundle = folder / f"bundle-{name}"
-        shutil.copytree(BUNDLE, bundle)
-        config = bundle / "configs" / "train.yaml"
-        config.write_text(config.read_text().replace("size: [160, 96]", f"size: [{rows}, {columns}]"))
-        make_phantom(folder / name, PhantomSettings(9, rows=image[0], columns=image[1]))
-        model, task = load(bundle), find_breasts(folder / name / "images")
-        everything = [breast.breast_id for breast in task.breasts]
-        studies = group_by_study(task.breasts)
-        analysis = Analysis(model, task, folder / f"out-{name}", settings, studies, everything)
-        data = BreastDataset(task.breasts, model.loader)
-        seconds = np.zeros(3)
-        for index in range(len(data)):
-            clock = [time.perf_counter()]
-            loaded = data[index]
-            clock.append(time.perf_counter())
-            ((loaded, findings),) = model.find_in_breasts([loaded])
-            clock.append(time.perf_counter())
-            analysis.write_or_refuse(loaded, findings)
-            clock.append(time.perf_counter())
-            if index:  # the first one compiles and warms up
-                seconds += np.diff(clock)
-        result[f"{name}_pairs_per_second"] = (len(data) - 1) / float(seconds.sum())
-        for part, share in zip(("reading", "network", "writing"), seconds / seconds.sum(), strict=True):
-            result[f"{name}_{part}_share"] = float(share)
-    return result
+def _predict(images: Path, bundle: Path, output: Path) -> tuple[float, float]:
+    """CPU and wall seconds of the command with its processes."""
+    words = [sys.executable, "-m", "clnet.cli", "predict", images, "--output", output, "--model", bundle]
+    wall, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [*map(str, words), "--min-score", str(MIN_SCORE), "--device", "cpu"],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        check=True,
+        capture_output=True,
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return cpu, time.perf_counter() - wall
+
+
+def _writing(images: Path) -> float:
+    torch.set_num_threads(1)
+    model = load("phantom", "cpu")
+    studies: dict[str, list[BreastReport]] = defaultdict(list)
+    for analysed in model.predict(images):
+        breast = analysed.report()
+        if breast is not None:
+            studies[breast.sources["cc"].StudyInstanceUID].append(breast)
+    seconds = []
+    for _ in range(5):
+        start = time.process_time()
+        for breasts in studies.values():
+            report = StudyReport(tuple(breasts), model.version, model.notice, model.min_score)
+            for kind in SR_AND_GSPS:
+                for document in DICOM_REPORTS[kind](report):
+                    save_object(document, images.parent / "report.dcm")
+        seconds.append(time.process_time() - start)
+    return sorted(seconds)[len(seconds) // 2] / (2 * len(studies))

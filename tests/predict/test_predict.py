@@ -1,6 +1,7 @@
 """`clnet predict`: a folder goes in, results come out, whatever it holds and whenever the run is killed."""
 
 import json
+import multiprocessing
 import os
 import re
 import signal
@@ -24,6 +25,7 @@ from clnet.findings.lesions import merge_into_lesions
 from clnet.findings.types import read_findings
 from clnet.phantom import PhantomSettings, make_phantom
 from clnet.predict.breast_folder import read_breast, write_breast
+from clnet.predict.result_writer import WriterProcesses
 
 ROOT = Path(__file__).parent.parent.parent
 FILMS = ROOT / "tests" / "data" / "cbis-ddsm"
@@ -40,7 +42,7 @@ ALL = "measurements,presentation,picture,cad"
 
 def predict(*words):
     options = ["--model", "phantom", "--workers", "0", "--min-score", str(MIN_SCORE)]
-    return main(["predict", *map(str, words), *options])
+    return main(["predict", *options, *map(str, words)])
 
 
 def files_below(folder):
@@ -335,7 +337,7 @@ def test_a_breast_that_is_killed_while_written_is_as_if_never_begun(run, tmp_pat
     result = read_breast(run["output"], breast_id, record["key"])
 
     class Killed:
-        def save(self, path):
+        def save(self, path, **_):
             path.write_bytes(b"half a fi")
             raise SystemExit
 
@@ -395,6 +397,46 @@ def test_a_run_that_is_killed_goes_on_and_loses_nothing_and_does_nothing_twice(a
     reports = [pydicom.dcmread(path).SOPInstanceUID for path in output.rglob("*.dcm")]
     assert len(set(reports)) == len(reports) == 2 * 3
     assert not any("unfinished" in name for name in after)
+
+
+def test_writer_processes_write_what_this_process_writes(archive, tmp_path):
+    written = []
+    for workers in (0, 2):
+        output = tmp_path / str(workers)
+        assert predict(archive, "--output", output, "--workers", workers) == 0
+        files = files_below(output)
+        contents = {name: path.read_bytes() for name, path in files.items() if not name.endswith(".dcm")}
+        uids = {name: dicom_uids(path) for name, path in files.items() if name.endswith(".dcm")}
+        assert len(uids) == 2 * 3
+        written.append((contents, uids))
+    assert written[0] == written[1]
+
+
+def dicom_uids(path):
+    return [element.value for element in pydicom.dcmread(path).iterall() if element.VR == "UI"]
+
+
+def test_a_writer_ends_when_the_process_that_started_it_was_killed():
+    receiver, sender = multiprocessing.Pipe()
+
+    def start_and_die():
+        writers = WriterProcesses(None, 1)
+        sender.send(writers._pools[0].submit(os.getpid).result())
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    multiprocessing.get_context("fork").Process(target=start_and_die).start()
+    writer = receiver.recv()
+    deadline = time.monotonic() + 60
+    while is_running(writer) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not is_running(writer)
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 @pytest.mark.slow
