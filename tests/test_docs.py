@@ -27,7 +27,10 @@ ELSEWHERE = {
 }
 # What runs these tests, or needs the network to set up; CI runs them as they are, and the commands of
 # ./scripts/deploy and ./scripts/label in tests/apps.
-TESTS = ("./scripts/test", "./scripts/test_deploy", "./scripts/test_label", "./scripts/test_viewers")
+TESTS = (
+    "./scripts/test",
+    *(f"./scripts/test_{name}" for name in ("deploy", "label", "viewers", "gpu_kernels")),
+)
 SET_UP = ("./scripts/demo", "./scripts/deploy", "./scripts/label", *TESTS)
 # What takes minutes or hours; tests/scripts runs them with a tiny budget.
 LONG = {

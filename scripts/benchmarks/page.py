@@ -93,7 +93,8 @@ def page_of(result: dict[str, Any]) -> str:
             "## Deformable attention\n\nOne layer of the paper's encoder: 8 heads of 32 channels, 4 levels, "
             "4 points, every cell a query. On CPU a fused kernel replaces `grid_sample`; numba compiles it "
             "once, no compiler has to be installed. `CLNET_ATTENTION=reference` in the "
-            "environment selects `grid_sample`, which exports and GPUs always use.\n\n"
+            "environment selects `grid_sample`, which exports always use. GPUs have a kernel of their "
+            "own, by Triton, which PyTorch's builds for GPUs bring along.\n\n"
             + versus(result["attention"], kinds, "reference")
         )
     networks = {
