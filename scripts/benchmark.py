@@ -119,6 +119,7 @@ MEASURES: dict[str, Callable[[Path], dict[str, Any]]] = {
     "runtimes": part("runtimes", "runtimes"),
     "start": part("start", "start"),
     "memory": part("growth", "memory"),
+    "activations": part("activations", "activations"),
     "growth": part("growth", "growth"),
     "throughput": part("throughput", "throughput"),
     "prediction": part("prediction", "prediction"),

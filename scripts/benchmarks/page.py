@@ -162,6 +162,18 @@ def page_of(result: dict[str, Any]) -> str:
             "## Memory\n\nMiB of a process that runs the paper's network on one pair.\n\n"
             + table(["", "network made", "peak"], rows)
         )
+    if "activations" in result:
+        rows = [
+            [f"{size.replace('x', '×')}, {way}", f"{kept / 2**20:.0f}"]
+            for size, ways in result["activations"].items()
+            for way, kept in ways.items()
+        ]
+        parts.append(
+            "## Activations\n\nMiB that a training step of the paper's network keeps for the gradients on a "
+            "GPU, per pair, weights aside; counted by hooks, on tensors without content. bfloat16 is "
+            "`--amp True`; `--checkpointing True` computes each block of the image encoder again instead of "
+            "keeping what happens in it.\n\n" + table(["", "MiB"], rows)
+        )
     if "throughput" in result:
         rows = [[name.split("_")[0], f"{value:.1f}"] for name, value in result["throughput"].items()]
         parts.append(

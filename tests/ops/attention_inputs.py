@@ -35,5 +35,5 @@ def gradients(function, inputs):
     value, shapes, *others = inputs
     leaves = [tensor.detach().clone().requires_grad_() for tensor in (value, *others)]
     out = function(leaves[0], shapes, *leaves[1:])
-    weighing = torch.rand(out.shape, generator=torch.Generator().manual_seed(1), dtype=out.dtype)
+    weighing = torch.rand(out.shape, generator=torch.Generator().manual_seed(1)).bfloat16().to(out)
     return torch.autograd.grad((out * weighing).sum(), leaves)
