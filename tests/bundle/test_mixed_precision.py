@@ -10,7 +10,7 @@ from clnet.phantom import PhantomSettings, make_phantom
 
 @pytest.mark.slow
 def test_two_epochs_in_bfloat16_end_within_the_noise_of_seeds(tmp_path):
-    make_phantom(tmp_path / "data", PhantomSettings(pairs=120, seed=3, rows=96, columns=64), workers=1)
+    make_phantom(tmp_path / "data", PhantomSettings(pairs=48, seed=3, rows=96, columns=64), workers=1)
     losses = {}
     for name, changes in {"float32": {}, "bfloat16": {"amp": True}, "another seed": {"seed": 1}}.items():
         folder = tmp_path / name
@@ -22,8 +22,8 @@ def test_two_epochs_in_bfloat16_end_within_the_noise_of_seeds(tmp_path):
             max_epochs=2,
             **changes,
         )
-        last = (folder / "r" / "metrics.jsonl").read_text().splitlines()[-1]
-        losses[name] = json.loads(last)["losses"]["loss"]
+        lines = [json.loads(line) for line in (folder / "r" / "metrics.jsonl").read_text().splitlines()]
+        losses[name] = [line["losses"]["loss"] for line in lines if "losses" in line][-1]
     noise = abs(losses["another seed"] - losses["float32"])
     assert abs(losses["bfloat16"] - losses["float32"]) < noise
     assert losses["bfloat16"] != losses["float32"]  # else nothing was mixed
