@@ -55,7 +55,8 @@ def page_of(result: dict[str, Any]) -> str:
         _table(["elements", "forward", "forward and backward"], block),
         "## The whole network",
         "Two images in Deformable DETR of the paper's size, by us and by transformers, with the same "
-        "weights. Milliseconds, and MiB of GPU memory in training; the difference is the largest from the first row.",
+        "weights. Milliseconds, and MiB of GPU memory in training; the difference is the largest from the "
+        "first row.",
         _table(["", "", "inference", "forward and backward", "memory", "largest difference"], network),
     ]
     if errors:
