@@ -94,8 +94,8 @@ def page_of(result: dict[str, Any]) -> str:
             "4 points, every cell a query. On CPU a fused kernel replaces `grid_sample`; numba compiles it "
             "once, no compiler has to be installed. `CLNET_ATTENTION=reference` in the "
             "environment selects `grid_sample`, which exports always use. GPUs have a kernel of their "
-            "own, by Triton, which PyTorch's builds for GPUs bring along. It has not been measured on a GPU yet: "
-            "`./scripts/benchmark --gpu` does that and writes a page like this one.\n\n"
+            "own, by Triton, which PyTorch's builds for GPUs bring along. It has not been measured on "
+            "a GPU yet: `./scripts/benchmark --gpu` does that and writes a page like this one.\n\n"
             + versus(result["attention"], kinds, "reference")
         )
     networks = {
