@@ -13,13 +13,12 @@ used here; MONAI's overlaps (`box_iou`, `box_giou`) do not depend on the order o
 """
 
 import torch
-from monai.data.box_utils import box_giou, box_iou, box_pair_giou
+from monai.data.box_utils import box_giou, box_iou
 from torch import Tensor
 
 __all__ = [
     "box_giou",
     "box_iou",
-    "box_pair_giou",
     "clip_to_image",
     "cxcywh_to_xyxy",
     "denormalise",

@@ -75,6 +75,6 @@ def mean_count(count: int, like: Tensor) -> Tensor:
     Returns:
         A scalar, the same in every process.
     """
-    total = torch.tensor(float(count), device=like.device, dtype=like.dtype)
+    total = torch.full((), float(count), device=like.device, dtype=like.dtype)
     total = cast("Tensor", idist.all_reduce(total))
     return (total / idist.get_world_size()).clamp(min=1)

@@ -119,10 +119,12 @@ MEASURES: dict[str, Callable[[Path], dict[str, Any]]] = {
     "runtimes": part("runtimes", "runtimes"),
     "start": part("start", "start"),
     "memory": part("growth", "memory"),
+    "activations": part("activations", "activations"),
     "growth": part("growth", "growth"),
     "throughput": part("throughput", "throughput"),
     "prediction": part("prediction", "prediction"),
 }
+GPU_VERSIONS = ("clnet", "torch", "transformers")
 VERSIONS = ("clnet", "torch", "numba", "transformers", "onnxruntime", "monai", "numpy", "pydicom")
 
 
@@ -145,13 +147,40 @@ def options_of(words: Sequence[str]) -> argparse.Namespace:
     """What the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--only", action="append", choices=list(MEASURES), help="may be given several times")
+    parser.add_argument(
+        "--gpu", action="store_true", help="the GPU of this machine alone, on a page of its own"
+    )
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where the page is written (docs)")
     return parser.parse_args(words)
+
+
+def measure_gpu(device: torch.device, name: str, docs: Path) -> None:
+    """Measure a GPU, write performance_gpu.json and .md, and say what to do with them."""
+    from benchmarks import gpu, gpu_page  # needs transformers
+
+    docs.mkdir(parents=True, exist_ok=True)
+    file = docs / "performance_gpu.json"
+    here = {
+        "gpu_name": name,
+        "machine": machine(),
+        "versions": {name: version(name) for name in GPU_VERSIONS},
+    }
+    result = here | {"gpu": gpu.gpu(device)}
+    file.write_text(json.dumps(result, indent=1) + "\n")
+    page = gpu_page.page_of(result)
+    file.with_suffix(".md").write_text(page, encoding="utf-8")
+    print(f"{page}\nwritten to {file} and performance_gpu.md beside it; please send us both: they name GPU,")
+    print("processor and versions, and nothing else of this machine")
 
 
 def main(words: Sequence[str]) -> None:
     """Measure everything, or what was asked for and keep the rest."""
     options = options_of(words)
+    if options.gpu:
+        if not torch.cuda.is_available():
+            sys.exit("benchmark: --gpu: PyTorch finds no GPU here; torch.cuda.is_available() must be True")
+        measure_gpu(torch.device("cuda"), torch.cuda.get_device_name(), options.docs)
+        return
     file = options.docs / "performance.json"
     here = {"machine": machine(), "versions": {name: version(name) for name in VERSIONS}}
     result = here | (measured_before(file, here) if options.only else {})

@@ -27,7 +27,8 @@ ELSEWHERE = {
 }
 # What runs these tests, or needs the network to set up; CI runs them as they are, and the commands of
 # ./scripts/deploy and ./scripts/label in tests/apps.
-TESTS = ("./scripts/test", "./scripts/test_deploy", "./scripts/test_label", "./scripts/test_viewers")
+SUITES = ("test", "test_deploy", "test_label", "test_viewers", "test_gpu_kernels")
+TESTS = tuple(f"./scripts/{suite}" for suite in SUITES)
 SET_UP = ("./scripts/demo", "./scripts/deploy", "./scripts/label", *TESTS)
 # What takes minutes or hours; tests/scripts runs them with a tiny budget.
 LONG = {

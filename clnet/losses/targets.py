@@ -29,25 +29,25 @@ def gather_targets(targets: Sequence[dict[str, Any]], present: Tensor, like: Ten
         targets: for each of B breasts ``boxes``: [cc [n, 4], mlo [m, 4]], normalised cxcywh, and
             ``lesion_ids``: [cc int [n], mlo int [m]]; the same id in both views is the same lesion.
         present: bool [B, 2]; boxes of a missing view are left out.
-        like: gives device and type of the boxes.
+        like: gives device and type of the boxes. Targets are on the CPU: a GPU would be waited for at each.
     """
-    boxes, breasts, views, lesion = [like.new_zeros(0, 4)], [], [], []
+    boxes, breasts, views, lesion = [torch.zeros(0, 4, dtype=like.dtype)], [], [], []
     lesions: dict[tuple[int, int], int] = {}
     for breast, (target, exists) in enumerate(zip(targets, present.tolist(), strict=True)):
         for view in range(2):
             if not exists[view]:
                 continue
-            boxes.append(target["boxes"][view].to(like))
+            boxes.append(target["boxes"][view].to(like.dtype))
             for lesion_id in target["lesion_ids"][view].tolist():
                 breasts.append(breast)
                 views.append(view)
                 lesion.append(lesions.setdefault((breast, lesion_id), len(lesions)))
 
     def integers(values: list[int]) -> Tensor:
-        return torch.tensor(values, dtype=torch.long, device=like.device)
+        return torch.tensor(values, dtype=torch.long).to(like.device, non_blocking=True)
 
     return LesionBoxes(
-        torch.cat(boxes),
+        torch.cat(boxes).to(like.device, non_blocking=True),
         integers(breasts),
         integers(views),
         integers(lesion),

@@ -59,7 +59,7 @@ class CLNetLoss(nn.Module):
         Args:
             outputs: of `clnet.networks.CLNet`.
             target: ``lesions``, for each of B breasts ``boxes`` and ``lesion_ids`` (see `gather_targets`),
-                and ``present``, bool [B, 2]; missing views add nothing.
+                and ``present``, bool [B, 2]; missing views add nothing. All of it on the CPU.
 
         Returns:
             The sum of `parts`, a scalar.
@@ -67,6 +67,7 @@ class CLNetLoss(nn.Module):
         outputs = {name: full_precision(output) for name, output in outputs.items()}
         logits, boxes, present = outputs["logits"], outputs["boxes"], target["present"]
         lesions = gather_targets(target["lesions"], present, boxes)
+        present = present.to(boxes.device, non_blocking=True)
         detector, matcher = self.parts_of_network
         queries = detector.assign(self.detection.cost(logits, boxes, lesions), lesions)
         # Links point at embeddings of the last decoder layer, so its assignment is the one that counts.

@@ -32,6 +32,7 @@ class CLNet(nn.Module):
         encoder: from images to tokens.
         detector: from tokens to scored boxes.
         matcher: from the detections of two views to links.
+        compiled: whether each part is compiled, as one graph, when it is first called; names of weights stay.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class CLNet(nn.Module):
         encoder: ImageEncoder,
         detector: Detector,
         matcher: Matcher,
+        compiled: bool = False,
     ) -> None:
         super().__init__()
         widths = {
@@ -50,6 +52,9 @@ class CLNet(nn.Module):
         self.encoder = encoder
         self.detector = detector
         self.matcher = matcher
+        if compiled:
+            for part in (encoder, detector, matcher):
+                part.compile(fullgraph=True)
 
     def forward(
         self, image: Tensor, present: Tensor | None = None, return_attention: bool = False

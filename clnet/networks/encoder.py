@@ -4,6 +4,7 @@ from typing import Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from clnet.networks.deformable_attention import DeformableAttention
 from clnet.networks.feature_levels import FeatureLevels, ImageFeatures
@@ -34,9 +35,18 @@ class DeformableEncoder(nn.Module):
     """Encoder layers, and what tells the cells of one level from those of another."""
 
     def __init__(
-        self, width: int, heads: int, levels: int, points: int, layers: int, ffn: int, dropout: float
+        self,
+        width: int,
+        heads: int,
+        levels: int,
+        points: int,
+        layers: int,
+        ffn: int,
+        dropout: float,
+        checkpointing: bool,
     ) -> None:
         super().__init__()
+        self.checkpointing = checkpointing
         self.level_embedding = nn.Parameter(torch.empty(levels, width).normal_())
         self.layers = nn.ModuleList(
             EncoderLayer(width, heads, levels, points, ffn, dropout) for _ in range(layers)
@@ -50,7 +60,10 @@ class DeformableEncoder(nn.Module):
         ]
         positions = sine_positions(features.centres, features.tokens.shape[-1]) + torch.cat(levels)
         for layer in self.layers:
-            features = layer(features, positions)
+            if self.checkpointing and self.training:
+                features = checkpoint(layer, features, positions, use_reentrant=False)
+            else:
+                features = layer(features, positions)
         return features
 
 
@@ -76,6 +89,8 @@ class ImageEncoder(nn.Module):
         layers: of the deformable encoder; 0 leaves it out.
         ffn: hidden width of the feed-forward networks.
         dropout: in every encoder layer.
+        checkpointing: whether training keeps only what enters each encoder layer, and computes the rest
+            again for the gradients: less memory, more time.
     """
 
     def __init__(
@@ -88,6 +103,7 @@ class ImageEncoder(nn.Module):
         layers: int,
         ffn: int,
         dropout: float,
+        checkpointing: bool = False,
     ) -> None:
         super().__init__()
         require_heads(width, heads)
@@ -95,7 +111,9 @@ class ImageEncoder(nn.Module):
         self.backbone = backbone
         self.levels = FeatureLevels(backbone.channels, levels, width)
         self.transformer = (
-            DeformableEncoder(width, heads, levels, points, layers, ffn, dropout) if layers else None
+            DeformableEncoder(width, heads, levels, points, layers, ffn, dropout, checkpointing)
+            if layers
+            else None
         )
 
     def forward(self, images: Tensor) -> ImageFeatures:

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from monai.networks.nets.resnet import ResNet, ResNetBlock, ResNetBottleneck
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from clnet.errors import ClnetError
 from clnet.ops.winograd import use_winograd
@@ -60,10 +61,16 @@ class ResNetBackbone(ResNet):
         weights: a file with torchvision's state dict of that network, or None; later stages than those used
             may be missing from it.
         stages: those whose outputs are given, rising from 1 to 4; what comes after the last is left out.
+        checkpointing: whether training keeps only what enters each block, and computes the rest again for
+            the gradients: less memory, more time.
     """
 
     def __init__(
-        self, name: str, weights: str | Path | None = None, stages: Sequence[int] = (2, 3, 4)
+        self,
+        name: str,
+        weights: str | Path | None = None,
+        stages: Sequence[int] = (2, 3, 4),
+        checkpointing: bool = False,
     ) -> None:
         if name not in LAYOUTS:
             raise BackboneError(f"name: no ResNet is called {name!r}; choose {', '.join(LAYOUTS)}")
@@ -80,6 +87,7 @@ class ResNetBackbone(ResNet):
             feed_forward=False,
             bias_downsample=False,
         )
+        self.checkpointing = checkpointing
         self.stages = tuple(stages)
         self.channels: list[int] = [PLANES[stage - 1] * block.expansion for stage in stages]
         self.strides: list[int] = [STRIDES[stage - 1] for stage in stages]
@@ -99,7 +107,11 @@ class ResNetBackbone(ResNet):
         x = self.maxpool(self.act(self.bn1(self.conv1(image))))
         maps = []
         for stage in range(1, self.stages[-1] + 1):
-            x = self.get_submodule(f"layer{stage}")(x)
+            for block in self.get_submodule(f"layer{stage}").children():
+                if self.checkpointing and self.training and learns(block):
+                    x = checkpoint(block, x, use_reentrant=False)
+                else:
+                    x = block(x)
             if stage in self.stages:
                 maps.append(x)
         return maps
@@ -136,6 +148,11 @@ def read_imagenet_weights(file: Path, expected: dict[str, Tensor]) -> dict[str, 
                 "is it the state dict of the same ResNet?"
             )
     return {name: state[name] for name in expected}
+
+
+def learns(module: nn.Module) -> bool:
+    """Whether any of its weights does."""
+    return any(parameter.requires_grad for parameter in module.parameters())
 
 
 def _freeze_batch_norm(module: nn.Module) -> None:

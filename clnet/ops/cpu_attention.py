@@ -1,7 +1,4 @@
-"""Deformable attention on CPU in one pass: a PyTorch operator over kernels that numba compiles.
-
-It can be differentiated and is known to `torch.compile`.
-"""
+"""Deformable attention on CPU in one pass, by kernels that numba compiles."""
 
 import functools
 import itertools
@@ -13,15 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clnet.ops.reference import Shapes
+from clnet.ops.attention_operator import (
+    check_shapes,
+    computed_type,
+    fused_attention,
+    fused_attention_backward,
+)
 
 FEW_SAMPLES = 10_000
 """Below this, a second thread costs more than it brings."""
-
-
-def attend(value: Tensor, shapes: Shapes, centres: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
-    """See `clnet.ops.deformable_attention.deformable_attention`; all tensors float32, or all float64."""
-    return fused_attention(value, [size for shape in shapes for size in shape], centres, offsets, weights)
 
 
 @functools.cache
@@ -49,94 +46,48 @@ def prepare(dtype: torch.dtype) -> Any:
         return compile_both(cache=False)
 
 
-@torch.library.custom_op("clnet::deformable_attention", mutates_args=(), device_types="cpu")
-def fused_attention(
+@fused_attention.register_kernel("cpu")
+def forward(
     value: Tensor, shapes: Sequence[int], centres: Tensor, offsets: Tensor, weights: Tensor
 ) -> Tensor:
-    """See `attend`; shapes are rows and columns of each level, one after the other."""
-    _check(value, shapes, centres, offsets, weights)
+    """See `clnet.ops.attention_operator.fused_attention`."""
+    check_shapes(value, shapes, centres, offsets, weights)
     batch, queries, heads, _, points, _ = offsets.shape
-    out = value.new_empty(batch, queries, heads * value.shape[-1])
-    kernels = prepare(value.dtype)
-    inputs = _flat(value, torch.tensor(shapes), centres, offsets, weights)
+    dtype = computed_type(value)
+    out = value.new_empty(batch, queries, heads * value.shape[-1], dtype=dtype)
+    inputs = _inputs(dtype, value, shapes, centres, offsets, weights)
     sizes = (heads, value.shape[-1], points, value.shape[1], queries)
-    _in_threads(
-        kernels.forward, (inputs, *_flat(out), sizes), batch * queries, weights.numel() >= FEW_SAMPLES
-    )
-    return out
+    many = weights.numel() >= FEW_SAMPLES
+    _in_threads(prepare(dtype).forward, (inputs, *_flat(out), sizes), batch * queries, many)
+    return out.to(value.dtype)
 
 
-@torch.library.custom_op("clnet::deformable_attention_backward", mutates_args=(), device_types="cpu")
-def fused_attention_backward(
+@fused_attention_backward.register_kernel("cpu")
+def backward(
     grad: Tensor, value: Tensor, shapes: Sequence[int], centres: Tensor, offsets: Tensor, weights: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of value, offsets and weights, given the output's [B, Q, heads · C]."""
-    _check(value, shapes, centres, offsets, weights)
+    """See `clnet.ops.attention_operator.fused_attention_backward`."""
+    check_shapes(value, shapes, centres, offsets, weights)
     batch, queries, heads, _, points, _ = offsets.shape
-    contiguous = torch.contiguous_format
+    dtype = computed_type(value)
     grads = (
-        torch.zeros_like(value, memory_format=contiguous),
-        torch.empty_like(offsets, memory_format=contiguous),
-        torch.empty_like(weights, memory_format=contiguous),
+        value.new_zeros(value.shape, dtype=dtype),
+        offsets.new_empty(offsets.shape, dtype=dtype),
+        weights.new_empty(weights.shape, dtype=dtype),
     )
-    kernels = prepare(value.dtype)
-    inputs = _flat(value, torch.tensor(shapes), centres, offsets, weights)
+    inputs = _inputs(dtype, value, shapes, centres, offsets, weights)
     sizes = (heads, value.shape[-1], points, value.shape[1], queries)
     # By heads, not by queries: two queries may read the same place, two heads never do. What each thread
     # adds up does not depend on how many there are.
-    arrays = (inputs, *_flat(grad), _flat(*grads), sizes)
-    _in_threads(kernels.backward, arrays, batch * heads, weights.numel() >= FEW_SAMPLES)
-    return grads
+    arrays = (inputs, *_flat(grad.to(dtype)), _flat(*grads), sizes)
+    _in_threads(prepare(dtype).backward, arrays, batch * heads, weights.numel() >= FEW_SAMPLES)
+    grad_value, grad_offsets, grad_weights = grads
+    return grad_value.to(value.dtype), grad_offsets.to(offsets.dtype), grad_weights.to(weights.dtype)
 
 
-@fused_attention.register_fake
-def _(value: Tensor, shapes: Any, centres: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
-    return value.new_empty(offsets.shape[0], offsets.shape[1], value.shape[2] * value.shape[3])
-
-
-@fused_attention_backward.register_fake
-def _(
-    grad: Tensor, value: Tensor, shapes: Any, centres: Tensor, offsets: Tensor, weights: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    return value.new_empty(value.shape), offsets.new_empty(offsets.shape), weights.new_empty(weights.shape)
-
-
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    value, ctx.shapes, centres, offsets, weights = inputs
-    ctx.save_for_backward(value, centres, offsets, weights)
-
-
-def _differentiate(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor | None, Tensor, Tensor]:
-    value, centres, offsets, weights = ctx.saved_tensors
-    grad_value, grad_offsets, grad_weights = fused_attention_backward(
-        grad, value, ctx.shapes, centres, offsets, weights
-    )
-    grad_centres = None
-    if ctx.needs_input_grad[2]:
-        grad_centres = grad_offsets.sum((2, 4)).sum_to_size(centres.shape)
-    return grad_value, None, grad_centres, grad_offsets, grad_weights
-
-
-fused_attention.register_autograd(_differentiate, setup_context=_remember)
-
-
-def _check(value: Tensor, shapes: Sequence[int], centres: Tensor, offsets: Tensor, weights: Tensor) -> None:
-    """The kernels read and write memory by these shapes: all must agree."""
-    batch, cells, heads, _ = value.shape
-    _, queries, _, levels, points, _ = offsets.shape
-    if not (
-        len(shapes) == 2 * levels
-        and min(shapes) > 0
-        and cells == sum(rows * columns for rows, columns in zip(shapes[::2], shapes[1::2], strict=True))
-        and centres.shape in ((batch, queries, levels, 2), (1, queries, levels, 2))
-        and offsets.shape == (batch, queries, heads, levels, points, 2)
-        and weights.shape == (batch, queries, heads, levels, points)
-        and value.dtype == centres.dtype == offsets.dtype == weights.dtype
-    ):
-        found = ", ".join(f"{tuple(tensor.shape)}" for tensor in (value, centres, offsets, weights))
-        raise ValueError(
-            f"deformable attention: value, centres, offsets and weights {found} do not fit levels {shapes}"
-        )
+def _inputs(dtype: torch.dtype, value: Tensor, shapes: Sequence[int], *others: Tensor) -> tuple[Any, ...]:
+    (cells,) = _flat(value.to(dtype))
+    return cells, torch.tensor(shapes).numpy(), *_flat(*(tensor.to(dtype) for tensor in others))
 
 
 def _flat(*tensors: Tensor) -> tuple[Any, ...]:

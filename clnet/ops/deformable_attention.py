@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from clnet.errors import ClnetError
-from clnet.ops import cpu_attention
+from clnet.ops import cpu_attention, triton_attention
+from clnet.ops.attention_operator import attend, computed_type
 from clnet.ops.reference import Shapes, reference_attention
 
 AttentionPath = Literal["auto", "fused", "reference"]
@@ -25,18 +26,13 @@ _chosen: list[AttentionPath] = []
 
 
 class AttentionKernel(Protocol):
-    """A module with a fused kernel for one type of device. It takes float32 and float64."""
+    """A module that registers the kernels of `clnet.ops.attention_operator` for one type of device."""
 
     def prepare(self, dtype: torch.dtype) -> object:
-        """Compile for numbers of this type; raises any exception if the kernel does not work here."""
-
-    def attend(
-        self, value: Tensor, shapes: Shapes, centres: Tensor, offsets: Tensor, weights: Tensor
-    ) -> Tensor:
-        """See `deformable_attention`; all tensors are of one type."""
+        """Compile for sums in numbers of this type; raises any exception if the kernels do not work here."""
 
 
-KERNELS: dict[str, AttentionKernel] = {"cpu": cpu_attention}
+KERNELS: dict[str, AttentionKernel] = {"cpu": cpu_attention, "cuda": triton_attention}
 """By the type of device."""
 
 
@@ -62,11 +58,12 @@ def deformable_attention(
     Returns:
         [B, Q, heads · C], of value's type.
     """
-    dtype = torch.promote_types(value.dtype, torch.float32)
-    attend = (
-        KERNELS[value.device.type].attend if _takes_kernel(value.device.type, dtype) else reference_attention
+    dtype = computed_type(value)
+    if _takes_kernel(value.device.type, dtype):
+        return attend(value, shapes, centres, offsets, weights)
+    read = reference_attention(
+        value.to(dtype), shapes, centres.to(dtype), offsets.to(dtype), weights.to(dtype)
     )
-    read = attend(value.to(dtype), shapes, centres.to(dtype), offsets.to(dtype), weights.to(dtype))
     return read.to(value.dtype)
 
 

@@ -26,6 +26,17 @@ def bfloat16_is_fast(device: torch.device) -> bool:
     return bool(capabilities.get("avx512_bf16")) and not capabilities.get("amx_tile")
 
 
+def half_precision(device: torch.device) -> torch.dtype:
+    """The type of mixed precision: bfloat16, or float16 on GPUs that compute no other."""
+    only_float16 = device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False)
+    return torch.float16 if only_float16 else torch.bfloat16
+
+
+def needs_scaling(amp: bool, device: torch.device) -> bool:
+    """Whether gradients must be scaled: float16, unlike bfloat16, has not the range of float32."""
+    return amp and half_precision(device) == torch.float16
+
+
 def without_autocast(device: torch.device) -> AbstractContextManager[None]:
     """A block in which tensors on the device keep their precision, whatever autocast is around it."""
     if not torch.amp.is_autocast_available(device.type):  # such as "meta"

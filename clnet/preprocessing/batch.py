@@ -27,16 +27,12 @@ def prepare_batch(
     """What MONAI's engines ask of a batch: input, target, and what else the network takes.
 
     Returns:
-        The images [B, 2, H, W]; the target of `CLNetLoss`; no positional and one named argument of the
-        network, ``present`` [B, 2].
+        The images [B, 2, H, W]; the target of `CLNetLoss`, which stays on the CPU, where the loss gathers it;
+        no positional and one named argument of the network, ``present`` [B, 2].
     """
-
-    def there(tensor: Tensor) -> Tensor:
-        return tensor.to(device, non_blocking=non_blocking)
-
-    present = there(batch["present"])
     lesions = [
-        {"boxes": [there(view) for view in boxes], "lesion_ids": [there(view) for view in ids]}
+        {"boxes": boxes, "lesion_ids": ids}
         for boxes, ids in zip(batch["boxes"], batch["lesion_ids"], strict=True)
     ]
-    return there(batch["image"]), {"lesions": lesions, "present": present}, (), {"present": present}
+    image, present = (batch[name].to(device, non_blocking=non_blocking) for name in ("image", "present"))
+    return image, {"lesions": lesions, "present": batch["present"]}, (), {"present": present}

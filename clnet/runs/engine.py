@@ -31,7 +31,10 @@ class LossParts:
 
 
 class GradientClip:
-    """Scales gradients down to a norm of at most `max_norm` before each step (0.1 in Deformable DETR)."""
+    """Scales gradients down to a norm of at most `max_norm` before each step (0.1 in Deformable DETR).
+
+    Where gradients of several batches are accumulated, their sum is clipped, once.
+    """
 
     def __init__(self, network: nn.Module, max_norm: float) -> None:
         self.network = network
@@ -42,7 +45,10 @@ class GradientClip:
         engine.add_event_handler(IterationEvents.BACKWARD_COMPLETED, self)
 
     def __call__(self, engine: SupervisedTrainer) -> None:
-        """Clip."""
+        """Clip, if the step comes next."""
+        batch = (engine.state.iteration - 1) % engine.state.epoch_length + 1
+        if batch % engine.accumulation_steps and batch != engine.state.epoch_length:
+            return
         scaler = engine.scaler
         if scaler is not None:
             scaler.unscale_(engine.optimizer)

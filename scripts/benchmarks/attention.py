@@ -6,7 +6,7 @@ import torch
 from benchmarks.clocks import take_turns, times_as_fast
 from torch import Tensor
 
-from clnet.ops.cpu_attention import attend
+from clnet.ops.deformable_attention import deformable_attention
 from clnet.ops.reference import Shapes, reference_attention
 
 HEADS, CHANNELS, POINTS, STRIDES = 8, 32, 4, (8, 16, 32, 64)
@@ -40,7 +40,7 @@ def core(rows: int, columns: int, rounds: int) -> dict[str, Any]:
     grad = torch.ones(1, tensors["value"].shape[1], HEADS * CHANNELS)
 
     def fused(x: dict[str, Tensor]) -> Tensor:
-        return attend(x["value"], shapes, x["centres"], x["offsets"], x["weights"])
+        return deformable_attention(x["value"], shapes, x["centres"], x["offsets"], x["weights"])
 
     def reference(x: dict[str, Tensor]) -> Tensor:
         return reference_attention(x["value"], shapes, x["centres"], x["offsets"], x["weights"])

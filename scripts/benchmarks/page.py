@@ -93,7 +93,9 @@ def page_of(result: dict[str, Any]) -> str:
             "## Deformable attention\n\nOne layer of the paper's encoder: 8 heads of 32 channels, 4 levels, "
             "4 points, every cell a query. On CPU a fused kernel replaces `grid_sample`; numba compiles it "
             "once, no compiler has to be installed. `CLNET_ATTENTION=reference` in the "
-            "environment selects `grid_sample`, which exports and GPUs always use.\n\n"
+            "environment selects `grid_sample`, which exports always use. GPUs have a kernel of their "
+            "own, by Triton, which PyTorch's builds for GPUs bring along. It has not been measured on "
+            "a GPU yet: `./scripts/benchmark --gpu` does that and writes a page like this one.\n\n"
             + versus(result["attention"], kinds, "reference")
         )
     networks = {
@@ -160,6 +162,18 @@ def page_of(result: dict[str, Any]) -> str:
         parts.append(
             "## Memory\n\nMiB of a process that runs the paper's network on one pair.\n\n"
             + table(["", "network made", "peak"], rows)
+        )
+    if "activations" in result:
+        rows = [
+            [f"{size.replace('x', '×')}, {way}", f"{kept / 2**20:.0f}"]
+            for size, ways in result["activations"].items()
+            for way, kept in ways.items()
+        ]
+        parts.append(
+            "## Activations\n\nMiB that a training step of the paper's network keeps for the gradients on a "
+            "GPU, per pair, weights aside; counted by hooks, on tensors without content. bfloat16 is "
+            "`--amp True`; `--checkpointing True` computes each block of the image encoder again instead of "
+            "keeping what happens in it.\n\n" + table(["", "MiB"], rows)
         )
     if "throughput" in result:
         rows = [[name.split("_")[0], f"{value:.1f}"] for name, value in result["throughput"].items()]

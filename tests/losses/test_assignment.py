@@ -7,8 +7,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from monai.data.box_utils import box_pair_giou
 from transformers.loss.loss_deformable_detr import DeformableDetrHungarianMatcher
 
+from clnet.boxes import cxcywh_to_xyxy
 from clnet.losses.assignment import (
     AssignmentError,
     DetectionCost,
@@ -63,13 +65,21 @@ def test_a_cost_that_is_not_finite_is_named(bad):
 
 def test_boxes_that_are_not_finite_are_named():
     lesions = LesionBoxes(random_boxes(1), *(torch.tensor([0]) for _ in range(4)))
-    with pytest.raises(AssignmentError, match="logits or boxes are not finite"):
-        COST.cost(torch.zeros(1, 1, 2, 3), torch.full((1, 1, 2, 3, 4), torch.nan), lesions)
+    boxes = random_boxes(6).view(1, 1, 2, 3, 4)
+    boxes[0, 0, 1, 2, 0] = torch.nan  # of a view without a lesion
+    with pytest.raises(AssignmentError, match="network's outputs are not"):
+        solve(COST.cost(torch.zeros(1, 1, 2, 3), boxes, lesions), lesions.breast)
 
 
 def test_more_lesions_than_queries_are_refused_in_words():
     with pytest.raises(AssignmentError, match=r"4 lesions .* 3 queries.*object_queries or link_queries"):
         solve(torch.zeros(1, 5, 3), torch.tensor([0, 1, 1, 1, 1]))
+
+
+def test_giou_is_that_of_monai():
+    boxes, truth = random_boxes(200), random_boxes(200)
+    expected = box_pair_giou(cxcywh_to_xyxy(boxes), cxcywh_to_xyxy(truth))
+    torch.testing.assert_close(giou(boxes, truth), expected)
 
 
 def test_giou_of_boxes_computed_by_hand():

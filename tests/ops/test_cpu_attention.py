@@ -5,45 +5,11 @@ import os
 
 import pytest
 import torch
+from attention_inputs import by_reference, gradients, random_inputs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clnet.ops.cpu_attention import fused_attention, fused_attention_backward
-from clnet.ops.reference import reference_attention
-
-SHAPES = [3, 4, 2, 2]
-
-
-def random_inputs(
-    seed=0, batch=2, queries=3, heads=2, channels=4, points=2, shapes=SHAPES, shared=True, dtype=torch.float64
-):
-    """Places from far outside to far outside of each map."""
-    generator = torch.Generator().manual_seed(seed)
-    levels = len(shapes) // 2
-    cells = sum(rows * columns for rows, columns in zip(shapes[::2], shapes[1::2], strict=True))
-    sizes = torch.tensor(shapes, dtype=dtype).view(levels, 2).flip(-1)
-
-    def random(*shape):
-        return torch.rand(*shape, generator=generator, dtype=dtype)
-
-    value = random(batch, cells, heads, channels) - 0.5
-    centres = (random(1 if shared else batch, queries, levels, 2) * 1.6 - 0.3) * sizes
-    offsets = random(batch, queries, heads, levels, points, 2) * 4 - 2
-    weights = random(batch, queries, heads, levels, points)
-    return value, shapes, centres, offsets, weights
-
-
-def by_reference(value, shapes, centres, offsets, weights):
-    pairs = list(zip(shapes[::2], shapes[1::2], strict=True))
-    return reference_attention(value, pairs, centres, offsets, weights)
-
-
-def gradients(function, inputs):
-    value, shapes, *others = inputs
-    leaves = [tensor.detach().clone().requires_grad_() for tensor in (value, *others)]
-    out = function(leaves[0], shapes, *leaves[1:])
-    weighing = torch.rand(out.shape, generator=torch.Generator().manual_seed(1), dtype=out.dtype)
-    return torch.autograd.grad((out * weighing).sum(), leaves)
 
 
 @given(
@@ -81,6 +47,19 @@ def test_gradients_are_right(shared):
     value, shapes, *others = random_inputs(shared=shared)
     leaves = [tensor.requires_grad_() for tensor in (value, *others)]
     assert torch.autograd.gradcheck(lambda v, *rest: fused_attention(v, shapes, *rest), leaves)
+
+
+@pytest.mark.parametrize("given", [torch.bfloat16, torch.float16])
+def test_half_precision_is_computed_in_single_precision_and_given_back_in_half(given):
+    """As under autocast: linear layers give half precision, centres are float32."""
+    value, shapes, centres, offsets, weights = random_inputs(dtype=torch.float32)
+    half = (value.to(given), shapes, centres, offsets.to(given), weights.to(given))
+    single = [tensor.float() if isinstance(tensor, torch.Tensor) else tensor for tensor in half]
+    assert torch.equal(fused_attention(*half), fused_attention(*single).to(given))
+    found, expected = gradients(fused_attention, half), gradients(fused_attention, single)
+    assert [grad.dtype for grad in found] == [given, torch.float32, given, given]
+    for grad, exact in zip(found, expected, strict=True):
+        torch.testing.assert_close(grad.float(), exact, atol=0.02, rtol=0.02)
 
 
 @pytest.mark.parametrize("place", [-1.0, 0.0, 1.0, 3.0, 4.0 - 2.0**-22, 4.0, -(2.0**-24)])
@@ -206,7 +185,6 @@ def test_shapes_that_do_not_fit_are_refused():
         (value, shapes, centres[:, :-1], offsets, weights),
         (value, shapes, centres, offsets[:, :, :1], weights),
         (value, shapes, centres, offsets, weights[:1]),
-        (value.float(), shapes, centres, offsets, weights),
     ):
         with pytest.raises(ValueError, match="do not fit levels"):
             fused_attention(*wrong)
