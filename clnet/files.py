@@ -29,9 +29,9 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     unfinished = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}{UNFINISHED}")
     try:
         yield unfinished
-        with unfinished.open("rb+") as file:
-            os.fsync(file.fileno())  # else a crash of the machine may leave the name without the content
+        sync(unfinished)  # else a crash of the machine may leave the name without the content
         unfinished.replace(path)
+        sync(path.parent)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
@@ -64,8 +64,44 @@ def whole_folder(path: Path) -> Iterator[Path]:
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
     yield unfinished
+    for part in (*unfinished.rglob("*"), unfinished):
+        sync(part)
     shutil.rmtree(path, ignore_errors=True)
     unfinished.rename(path)
+    sync(path.parent)
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file, if it is there, so that a crash of the machine does not bring it back."""
+    path.unlink(missing_ok=True)
+    sync(path.parent)
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a damaged file, so that nobody reads it and nothing is lost.
+
+    Returns:
+        Its new name, in the same folder.
+    """
+    aside = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.damaged")
+    path.replace(aside)
+    sync(path.parent)
+    return aside
+
+
+def sync(path: Path) -> None:
+    """Wait until the content of a file, or the names in a folder, are on the disk."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def remove_unfinished_files(parent: Path) -> None:
+    """Remove what `whole_file` left in a folder when its process was killed; nobody may be writing there."""
+    for file in parent.glob(f"*{UNFINISHED}"):
+        file.unlink(missing_ok=True)
 
 
 def remove_unfinished_folders(parent: Path) -> None:

@@ -2,10 +2,20 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from clnet.files import remove_unfinished_folders, whole_file, whole_folder, write_bytes, write_text
+from clnet.files import (
+    remove_file,
+    remove_unfinished_files,
+    remove_unfinished_folders,
+    set_aside,
+    whole_file,
+    whole_folder,
+    write_bytes,
+    write_text,
+)
 
 
 def names(folder):
@@ -71,17 +81,57 @@ def test_two_may_write_the_same_file_at_once(tmp_path):
     assert names(tmp_path) == ["a.bin"]
 
 
-def test_the_content_is_on_the_disk_before_the_name(tmp_path, monkeypatch):
-    path, synced = tmp_path / "a.txt", []
-    fsync = os.fsync
+@pytest.fixture
+def synced(monkeypatch):
+    """Notes each path that is written to the disk, and which names its folder held by then."""
+    fsync, found = os.fsync, []
 
     def follow(number):
-        synced.append((os.fstat(number).st_size, path.exists()))
+        path = Path(os.readlink(f"/proc/self/fd/{number}"))
+        found.append((path, names(path if path.is_dir() else path.parent)))
         fsync(number)
 
     monkeypatch.setattr(os, "fsync", follow)
-    write_text(path, "text")
-    assert synced == [(4, False)]
+    return found
+
+
+def test_the_content_is_on_the_disk_before_the_name_and_then_the_name(tmp_path, synced):
+    write_text(tmp_path / "a.txt", "text")
+    (content, before), name = synced
+    assert before == [content.name]  # still unfinished
+    assert name == (tmp_path, ["a.txt"])
+
+
+def test_a_folder_is_on_the_disk_with_all_its_files_before_its_name_and_then_the_name(tmp_path, synced):
+    with whole_folder(tmp_path / "one") as unfinished:
+        (unfinished / "sub").mkdir()
+        (unfinished / "sub" / "a.txt").write_text("a")
+    *parts, name = synced
+    assert {path for path, _ in parts} == {unfinished, unfinished / "sub", unfinished / "sub" / "a.txt"}
+    assert name == (tmp_path, ["one"])
+
+
+def test_a_removed_file_is_gone_on_the_disk_too(tmp_path, synced):
+    (tmp_path / "a.txt").touch()
+    for _ in range(2):  # the second time, there is none
+        remove_file(tmp_path / "a.txt")
+    assert synced == [(tmp_path, [])] * 2
+
+
+def test_a_damaged_file_keeps_its_content_under_another_name(tmp_path):
+    for text in ("one", "two"):
+        (tmp_path / "a.json").write_text(text)
+        assert set_aside(tmp_path / "a.json").read_text() == text
+    assert [name.endswith(".damaged") for name in names(tmp_path)] == [True, True]
+
+
+def test_what_a_killed_writer_of_files_left_can_be_removed(tmp_path):
+    write_text(tmp_path / "a.txt", "text")
+    with whole_file(tmp_path / "a.txt") as unfinished:
+        unfinished.write_text("half a")
+        remove_unfinished_files(tmp_path)
+        assert names(tmp_path) == ["a.txt"]
+        unfinished.write_text("whole")
 
 
 def test_a_folder_appears_when_it_is_filled_and_replaces_the_one_that_was_there(tmp_path):
