@@ -2,6 +2,7 @@
 
 const ROOT = new URL("../", import.meta.url);
 const TOKEN = "clnet-token";
+const TOKEN_IN_ADDRESS = "#token=";
 const LONGEST_TEXT = 400;
 const MIN_SCORE = 0.05; // of the findings to request; the page's slider hides more of them
 
@@ -70,6 +71,13 @@ export class Server {
     this.keepToken(token);
   }
 
+  // The address that the server prints when it starts ends in its token; a reload or a bookmark should not.
+  takeTokenFromAddress() {
+    if (!location.hash.startsWith(TOKEN_IN_ADDRESS)) return;
+    this.keepToken(decodeURIComponent(location.hash.slice(TOKEN_IN_ADDRESS.length)));
+    history.replaceState(null, "", location.pathname);
+  }
+
   keepToken(token) {
     sessionStorage.setItem(TOKEN, token);
   }
@@ -88,7 +96,7 @@ export class Server {
       if (answer.status !== 401) throw new ServerError(answer.status, words);
       // Several requests may wait for the same sign-in, or return after it.
       if (token === sessionStorage.getItem(TOKEN)) {
-        this.signingIn ??= this.signIn(this, token ? words : "").finally(() => (this.signingIn = null));
+        this.signingIn ??= this.signIn(this, words).finally(() => (this.signingIn = null));
         await this.signingIn;
       }
     }
