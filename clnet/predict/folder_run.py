@@ -8,6 +8,7 @@ process takes its share of the studies, and the first writes the common files.
 
 import os
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from tqdm import tqdm
 from clnet.data.study import LeftOut
 from clnet.distributed import first_decides, gather, is_first_process, join_processes, leave_processes
 from clnet.errors import ClnetError
-from clnet.files import remove_unfinished_folders
+from clnet.files import WriteError, only_writer, remove_unfinished_folders
 from clnet.findings.types import PairFindings
 from clnet.predict.breast_folder import BREASTS, read_breast, write_breast
 from clnet.predict.breasts import Task, find_breasts
@@ -84,12 +85,13 @@ def predict(path: str | Path, output: str | Path, settings: PredictSettings) -> 
     if "RANK" in os.environ:
         join_processes()
     model = load(settings.model, settings.device)
-    plan = first_decides(lambda: _plan(path, output, model, settings))
-    mine = plan.outdated[idist.get_rank() :: idist.get_world_size()]
-    analysis = Analysis(model, plan.task, output, settings, mine, plan.waiting)
-    refused = [item for part in gather(analysis.analyse()) for item in part]
-    done_before = len(plan.task.breasts) - len(plan.waiting)
-    summary = analysis.finish(plan.studies, refused, done_before) if is_first_process() else None
+    with only_writer(output) if is_first_process() else nullcontext():
+        plan = first_decides(lambda: _plan(path, output, model, settings))
+        mine = plan.outdated[idist.get_rank() :: idist.get_world_size()]
+        analysis = Analysis(model, plan.task, output, settings, mine, plan.waiting)
+        refused = [item for part in gather(analysis.analyse()) for item in part]
+        done_before = len(plan.task.breasts) - len(plan.waiting)
+        summary = analysis.finish(plan.studies, refused, done_before) if is_first_process() else None
     leave_processes()
     return summary
 
@@ -184,6 +186,8 @@ class Analysis:
         else:
             try:
                 report = self._write(loaded, findings)
+            except WriteError:
+                raise  # the others could not be written either
             except Exception as error:  # one bad breast does not stop the others
                 files = [view.image for view in loaded.breast.pair.views.values()]
                 refused = [LeftOut(file, reason_of(error)) for file in files]
@@ -226,7 +230,6 @@ class Analysis:
 
 def _plan(path: Path, output: Path, model: BundleModel, settings: PredictSettings) -> Plan:
     task = find_breasts(path, settings.secondary_capture)
-    output.mkdir(parents=True, exist_ok=True)
     for name in (BREASTS, STUDIES):
         remove_unfinished_folders(output / name)
     studies = group_by_study(task.breasts)
