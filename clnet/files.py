@@ -21,6 +21,7 @@ CANNOT_WRITE = 3
 FULL = "the disk is full. Free some space and start again; what was complete is kept"
 NOT_ALLOWED = "may not be written. Change its permissions, or give another folder"
 IN_THE_WAY = "there is a file where a folder is expected. Give another folder"
+SECONDS_TO_WAIT = 3.0  # workers of a writer that was killed hold its lock a moment longer
 REASONS = {
     errno.ENOSPC: FULL,
     errno.EDQUOT: FULL,
@@ -151,7 +152,7 @@ def only_writer(folder: Path) -> Iterator[None]:
     with writing(folder):
         lock = FileLock(folder / LOCK)
         try:
-            lock.acquire(blocking=False)
+            lock.acquire(timeout=SECONDS_TO_WAIT)
         except Timeout:
             raise BusyError(
                 f"{folder}: another process is writing there. Wait until it has finished, or give another "

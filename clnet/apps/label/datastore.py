@@ -46,12 +46,11 @@ class StudyFolder(WholeDatastore):
         self._headers: dict[Path, tuple[tuple[int, int], ImageHeader | LeftOut]] = {}
         super().__init__(Path(folder).resolve(), list(patterns))
         with self.locked():
-            for file in (self.folder / LABELS / FINAL).rglob("*.json"):
-                try:
-                    read_view_label(file)
-                except RequestError:
-                    self.set_aside(file)
-            self.refresh()
+            damaged = [file for file in (self.folder / LABELS / FINAL).rglob("*.json") if not is_label(file)]
+            for file in damaged:
+                self.set_aside(file)
+            if damaged:
+                self.refresh()
 
     # ----------------------------------------------------------------------------------------------- images
 
@@ -257,6 +256,15 @@ def read_view_label(file: Path) -> dict[str, Any]:
             '{"boxes": [[x_min, y_min, x_max, y_max], …], "lesion_ids": ["1", …]}'
         ) from error
     return {"boxes": content["boxes"], "lesion_ids": content["lesion_ids"]}
+
+
+def is_label(file: Path) -> bool:
+    """Whether `read_view_label` can read a file."""
+    try:
+        read_view_label(file)
+    except RequestError:
+        return False
+    return True
 
 
 def are_lesion_ids(ids: Any) -> bool:
