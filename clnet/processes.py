@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import threading
 import time
+from multiprocessing.process import BaseProcess
 
 SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -15,11 +16,14 @@ def end_with_parent(*_: object) -> None:
     its pipes. For `DataLoader` (``worker_init_fn``) and `ProcessPoolExecutor` (``initializer``).
     """
     parent = multiprocessing.parent_process()
-    if parent is not None and parent.pid is not None:
-        threading.Thread(target=_end_after, args=(parent.pid,), daemon=True).start()
+    if parent is not None:
+        threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
 
 
-def _end_after(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+def _end_after(parent: BaseProcess) -> None:
+    if os.getppid() == parent.pid:
+        while os.getppid() == parent.pid:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+    else:  # a fork server started this process, so no sibling holds the pipe that ends with the parent
+        parent.join()
     os._exit(1)  # nobody is left who could be told

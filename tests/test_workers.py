@@ -53,8 +53,13 @@ def is_alive(number):
         return False
 
 
-@pytest.mark.parametrize("code", [LOADERS, HEADERS], ids=["loaders", "headers"])
-def test_workers_end_when_the_process_that_started_them_is_killed(folder, code):
+@pytest.mark.parametrize(
+    ("code", "method"),
+    [(LOADERS, "fork"), (HEADERS, "fork"), (HEADERS, "forkserver")],
+    ids=["loaders, fork", "headers, fork", "headers, forkserver"],
+)
+def test_workers_end_when_the_process_that_started_them_is_killed(folder, code, method):
+    code = f"import multiprocessing\nmultiprocessing.set_start_method({method!r}, force=True)\n{code}"
     (folder / "workers").unlink(missing_ok=True)
     process = warm_processes.start(["-c", code], folder, errors=folder / "errors.txt")
     deadline = time.monotonic() + 300
