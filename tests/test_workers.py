@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -10,40 +12,36 @@ import warm_processes
 
 from clnet.phantom import PhantomSettings, make_phantom
 
-SAY = """
+POOL = """
+import multiprocessing, os, sys, time
+from concurrent.futures import ProcessPoolExecutor
+from clnet.processes import end_with_parent
+
+def name_of_worker(_):
+    time.sleep(0.3)
+    return os.getpid()
+
+if __name__ == "__main__":
+    pool = ProcessPoolExecutor(2, multiprocessing.get_context(sys.argv[1]), end_with_parent)
+    print(*set(pool.map(name_of_worker, range(6))), flush=True)
+    time.sleep(600)
+"""
+# The loaders of `clnet predict` while the network works on the first breast: they have filled their pipes.
+LOADERS = """
 import multiprocessing, time
 from pathlib import Path
-children = [str(child.pid) for child in multiprocessing.active_children()]
-Path("part").write_text(" ".join(children))
-Path("part").rename("workers")
-time.sleep(600)
-"""
-# The loaders of `clnet predict`, while the network works on the first breast.
-LOADERS = f"""
 import clnet
 from clnet.predict.breasts import find_breasts
 
+multiprocessing.set_start_method("fork", force=True)
 model = clnet.load("phantom", "cpu")
 batches = model.analyse(list(find_breasts("images").breasts) * 8, batch_size=1, workers=2)
 next(batches)
-{SAY}
+time.sleep(3)
+Path("part").write_text(" ".join(str(child.pid) for child in multiprocessing.active_children()))
+Path("part").rename("workers")
+time.sleep(600)
 """
-# The pool that reads the headers of many files, half-way.
-HEADERS = f"""
-from pathlib import Path
-from clnet.data import study
-
-found = study._read_all(sorted(Path("images").iterdir()) * 200, 2)
-next(found)
-{SAY}
-"""
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("workers")
-    make_phantom(folder, PhantomSettings(4, rows=160, columns=112), workers=1)
-    return folder
 
 
 def is_alive(number):
@@ -53,28 +51,37 @@ def is_alive(number):
         return False
 
 
-@pytest.mark.parametrize(
-    ("code", "method"),
-    [(LOADERS, "fork"), (HEADERS, "fork"), (HEADERS, "forkserver")],
-    ids=["loaders, fork", "headers, fork", "headers, forkserver"],
-)
-def test_workers_end_when_the_process_that_started_them_is_killed(folder, code, method):
-    code = f"import multiprocessing\nmultiprocessing.set_start_method({method!r}, force=True)\n{code}"
-    (folder / "workers").unlink(missing_ok=True)
-    process = warm_processes.start(["-c", code], folder, errors=folder / "errors.txt")
-    deadline = time.monotonic() + 300
-    while not (folder / "workers").exists():
-        assert process.is_alive() and time.monotonic() < deadline, (folder / "errors.txt").read_text()
-        time.sleep(0.05)
-    workers = [int(number) for number in (folder / "workers").read_text().split()]
+def left_after_kill(process, workers):
+    """Which workers are alive 20 seconds after the process is killed; they are killed too."""
     assert len(workers) == 2 and all(map(is_alive, workers))
-    time.sleep(3)  # until they have filled what nobody empties
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
+    os.kill(process, signal.SIGKILL)
     deadline = time.monotonic() + 20
     while any(map(is_alive, workers)) and time.monotonic() < deadline:
         time.sleep(0.1)
     left = [number for number in workers if is_alive(number)]
     for number in left:
         os.kill(number, signal.SIGKILL)
-    assert left == []
+    return left
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path, method):
+    (tmp_path / "pool.py").write_text(POOL)
+    with subprocess.Popen(
+        [sys.executable, tmp_path / "pool.py", method], stdout=subprocess.PIPE, text=True
+    ) as process:
+        workers = [int(number) for number in process.stdout.readline().split()]
+        assert left_after_kill(process.pid, workers) == []
+
+
+@pytest.mark.slow
+def test_loaders_end_when_a_prediction_is_killed(tmp_path):
+    make_phantom(tmp_path, PhantomSettings(4, rows=160, columns=112), workers=1)
+    process = warm_processes.start(["-c", LOADERS], tmp_path, errors=tmp_path / "errors.txt")
+    deadline = time.monotonic() + 500
+    while not (tmp_path / "workers").exists():
+        assert process.is_alive() and time.monotonic() < deadline, (tmp_path / "errors.txt").read_text()
+        time.sleep(0.05)
+    workers = [int(number) for number in (tmp_path / "workers").read_text().split()]
+    assert left_after_kill(process.pid, workers) == []
+    process.join()
