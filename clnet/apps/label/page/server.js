@@ -96,7 +96,7 @@ export class Server {
       if (answer.status !== 401) throw new ServerError(answer.status, words);
       // Several requests may wait for the same sign-in, or return after it.
       if (token === sessionStorage.getItem(TOKEN)) {
-        this.signingIn ??= this.signIn(this, words).finally(() => (this.signingIn = null));
+        this.signingIn ??= this.signIn(this, token ? words : "").finally(() => (this.signingIn = null));
         await this.signingIn;
       }
     }
