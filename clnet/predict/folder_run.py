@@ -21,7 +21,7 @@ from clnet.errors import ClnetError
 from clnet.files import WriteError, only_writer, remove_unfinished_folders
 from clnet.findings.types import PairFindings
 from clnet.predict.breast_folder import BREASTS, read_breast, write_breast
-from clnet.predict.breasts import Task, find_breasts
+from clnet.predict.breasts import BreastImages, Task, find_breasts
 from clnet.predict.bundle import load
 from clnet.predict.loading import LoadedBreast, reason_of
 from clnet.predict.model import BATCH_SIZE, BundleModel
@@ -87,7 +87,7 @@ def predict(path: str | Path, output: str | Path, settings: PredictSettings) -> 
     model = load(settings.model, settings.device)
     with only_writer(output) if is_first_process() else nullcontext():
         plan = first_decides(lambda: _plan(path, output, model, settings))
-        mine = plan.outdated[idist.get_rank() :: idist.get_world_size()]
+        mine = plan.studies[idist.get_rank() :: idist.get_world_size()]
         analysis = Analysis(model, plan.task, output, settings, mine, plan.waiting)
         refused = [item for part in gather(analysis.analyse()) for item in part]
         done_before = len(plan.task.breasts) - len(plan.waiting)
@@ -111,13 +111,11 @@ class Plan:
     Attributes:
         task: all breasts of the input.
         studies: all studies of the input.
-        outdated: those whose breasts are to be analysed or whose reports are to be written.
         waiting: breast_ids of the breasts that are still to be analysed.
     """
 
     task: Task
     studies: list[Study]
-    outdated: list[Study]
     waiting: set[str]
 
 
@@ -150,7 +148,10 @@ class Analysis:
         self.task = task
         self.output = output
         self.settings = settings
-        self.waiting = [b for study in studies for b in study.breasts if b.breast_id in waiting]
+        self.waiting = set(waiting)
+        self.breasts = _with_batches(
+            [breast for study in studies for breast in study.breasts], self.waiting, settings.batch_size
+        )
         self.min_score = model.min_score if settings.min_score is None else settings.min_score
         self.keys = {breast.breast_id: model.key_of(breast, self.min_score) for breast in task.breasts}
         self.reports = StudyReports(
@@ -166,11 +167,12 @@ class Analysis:
     def analyse(self) -> list[LeftOut]:
         """Analyse breasts and write results; returns the files that were refused, and why."""
         refused = self.reports.write_complete()
-        batches = self.model.analyse(self.waiting, self.settings.batch_size, self.settings.workers)
-        with tqdm(total=len(self.waiting), desc="Breasts", unit="breast", disable=None) as bar:
+        batches = self.model.analyse(self.breasts, self.settings.batch_size, self.settings.workers)
+        with tqdm(total=len(self.breasts), desc="Breasts", unit="breast", disable=None) as bar:
             for batch in batches:
                 for loaded, findings in batch:
-                    refused += self.write_or_refuse(loaded, findings)
+                    if loaded.breast.breast_id in self.waiting:
+                        refused += self.write_or_refuse(loaded, findings)
                 bar.update(len(batch))
         return refused
 
@@ -236,9 +238,16 @@ def _plan(path: Path, output: Path, model: BundleModel, settings: PredictSetting
     done = Analysis(model, task, output, settings, studies, waiting=())
     keys = done.keys.items()
     waiting = {breast_id for breast_id, key in keys if read_breast(output, breast_id, key) is None}
-    outdated = [
-        study
-        for study in studies
-        if done.reports.read(study) is None or any(breast.breast_id in waiting for breast in study.breasts)
-    ]
-    return Plan(task, studies, outdated, waiting)
+    return Plan(task, studies, waiting)
+
+
+def _with_batches(
+    breasts: Sequence[BreastImages], waiting: Collection[str], batch_size: int
+) -> list[BreastImages]:
+    """The breasts of those batches in which one waits.
+
+    How sums are rounded depends on the others of a batch. So a run that is resumed forms the batches of an
+    undisturbed one, and gives the same findings to the bit.
+    """
+    batches = [breasts[start : start + batch_size] for start in range(0, len(breasts), batch_size)]
+    return [breast for batch in batches if any(one.breast_id in waiting for one in batch) for breast in batch]
