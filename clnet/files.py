@@ -1,13 +1,47 @@
-"""Files and folders that are whole or not there, whenever a process is killed."""
+"""Files and folders that are whole or not there, whenever a process is killed and whenever a disk is full."""
 
+import errno
+import hashlib
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
+from clnet.errors import ClnetError
+
 UNFINISHED = ".unfinished"
+LOCK = ".lock"
+CANNOT_WRITE = 3
+"""The exit status of a process that ends with a `WriteError`."""
+
+FULL = "the disk is full. Free some space and start again; what was complete is kept"
+NOT_ALLOWED = "may not be written. Change its permissions, or give another folder"
+IN_THE_WAY = "there is a file where a folder is expected. Give another folder"
+SECONDS_TO_WAIT = 3.0  # workers of a writer that was killed hold its lock a moment longer
+REASONS = {
+    errno.ENOSPC: FULL,
+    errno.EDQUOT: FULL,
+    errno.EFBIG: FULL,
+    errno.EROFS: NOT_ALLOWED,
+    errno.EACCES: NOT_ALLOWED,
+    errno.EPERM: NOT_ALLOWED,
+    errno.ENOTDIR: IN_THE_WAY,
+    errno.EEXIST: IN_THE_WAY,
+    errno.EISDIR: "there is a folder where a file is expected. Give another folder",
+    errno.EIO: "the disk does not work. Give a folder on another one",
+}
+
+
+class WriteError(ClnetError):
+    """What was to be written cannot be; the message says where, why and what to do."""
+
+
+class BusyError(ClnetError):
+    """Another process is writing to a folder."""
 
 
 @contextmanager
@@ -25,16 +59,18 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         The unfinished name, in the same folder.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}{UNFINISHED}")
-    try:
-        yield unfinished
-        with unfinished.open("rb+") as file:
-            os.fsync(file.fileno())  # else a crash of the machine may leave the name without the content
-        unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield unfinished
+            sync(unfinished)  # else a crash of the machine may leave the name without the content
+            unfinished.replace(path)
+            sync(path.parent)
+        except BaseException:
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+            raise
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:
@@ -44,8 +80,11 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write text as UTF-8, whole or not at all."""
-    write_bytes(path, text.encode())
+    """Write text as UTF-8, whole or not at all.
+
+    The name of a file that is not UTF-8 holds lone surrogates; they are written as JSON writes them.
+    """
+    write_bytes(path, text.encode(errors="backslashreplace"))
 
 
 @contextmanager
@@ -61,11 +100,119 @@ def whole_folder(path: Path) -> Iterator[Path]:
         The hidden name, beside it; the folder is empty.
     """
     unfinished = path.with_name(f".{path.name}{UNFINISHED}")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    yield unfinished
-    shutil.rmtree(path, ignore_errors=True)
-    unfinished.rename(path)
+    with writing(path):
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        yield unfinished
+        for part in (*unfinished.rglob("*"), unfinished):
+            sync(part)
+        shutil.rmtree(path, ignore_errors=True)
+        unfinished.rename(path)
+        sync(path.parent)
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder, and those on the way to it, unless it is there."""
+    with writing(path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Around the writing of a file or folder: if it cannot be written, a `WriteError` says why."""
+    try:
+        yield
+    except OSError as error:
+        reason = REASONS.get(error.errno or 0)
+        if reason is None or not _concerns(error, path):
+            raise
+        raise WriteError(f"{path}: {reason}") from error
+
+
+def _concerns(error: OSError, path: Path) -> bool:
+    """Whether an error is about what is written, not about what was read meanwhile."""
+    if not isinstance(error.filename, str | os.PathLike):
+        return True
+    named = Path(error.filename).absolute()
+    return path.absolute().is_relative_to(named) or named.is_relative_to(path.absolute().parent)
+
+
+@contextmanager
+def in_turn(lock: Path) -> Iterator[None]:
+    """One process at a time: wait until no other is between the same lines with the same file as its lock."""
+    make_folder(lock.parent)
+    with FileLock(lock):
+        yield
+
+
+@contextmanager
+def only_writer(folder: Path) -> Iterator[None]:
+    """Create a folder and be the only process that writes to it, until the block ends or the process does."""
+    make_folder(folder)
+    with writing(folder):
+        lock = FileLock(folder / LOCK)
+        try:
+            lock.acquire(timeout=SECONDS_TO_WAIT)
+        except Timeout:
+            raise BusyError(
+                f"{folder}: another process is writing there. Wait until it has finished, or give another "
+                "folder"
+            ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file of a folder, by name."""
+    return {file.name: _digest(file) for file in sorted(folder.iterdir())}
+
+
+def are_intact(folder: Path, expected: Mapping[str, str]) -> bool:
+    """Whether a folder has files with these `digests`."""
+    try:
+        return all(_digest(folder / name) == digest for name, digest in expected.items())
+    except OSError:
+        return False
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file, if it is there, so that a crash of the machine does not bring it back."""
+    if path.exists():
+        path.unlink()
+        sync(path.parent)
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a damaged file, so that nobody reads it and nothing is lost.
+
+    Returns:
+        Its new name, in the same folder.
+    """
+    aside = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.damaged")
+    path.replace(aside)
+    sync(path.parent)
+    return aside
+
+
+def sync(path: Path) -> None:
+    """Wait until the content of a file, or the names in a folder, are on the disk."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def remove_unfinished_files(parent: Path) -> None:
+    """Remove what `whole_file` left in a folder when its process was killed; nobody may be writing there."""
+    for file in parent.glob(f"*{UNFINISHED}"):
+        file.unlink(missing_ok=True)
 
 
 def remove_unfinished_folders(parent: Path) -> None:

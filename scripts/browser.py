@@ -22,7 +22,7 @@ def missing_programs() -> list[str]:
 
 @contextmanager
 def open_browser(
-    profile: Path, size: tuple[int, int] = (1400, 1000), webgl: bool = False
+    profile: Path, size: tuple[int, int] = (1400, 1000), webgl: bool = False, *further: str
 ) -> Iterator[Chrome]:
     """A browser with a profile of its own, which asks nobody for anything; it logs console and network.
 
@@ -30,6 +30,7 @@ def open_browser(
         profile: a folder for the profile.
         size: of the window.
         webgl: draw WebGL, by the CPU.
+        further: command-line arguments.
     """
     options = ChromeOptions()
     options.binary_location = shutil.which("chromium") or "chromium"
@@ -47,6 +48,7 @@ def open_browser(
         "--force-prefers-reduced-motion",  # where a click scrolls to is where it clicks
         f"--window-size={size[0]},{size[1]}",
         f"--user-data-dir={profile}",
+        *further,
     ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})

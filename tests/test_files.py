@@ -1,11 +1,29 @@
 """A file or a folder is whole or not there."""
 
+import errno
+import json
 import os
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from clnet.files import remove_unfinished_folders, whole_file, whole_folder, write_bytes, write_text
+from clnet.files import (
+    BusyError,
+    WriteError,
+    are_intact,
+    digests,
+    make_folder,
+    only_writer,
+    remove_file,
+    remove_unfinished_files,
+    remove_unfinished_folders,
+    set_aside,
+    whole_file,
+    whole_folder,
+    write_bytes,
+    write_text,
+)
 
 
 def names(folder):
@@ -71,17 +89,105 @@ def test_two_may_write_the_same_file_at_once(tmp_path):
     assert names(tmp_path) == ["a.bin"]
 
 
-def test_the_content_is_on_the_disk_before_the_name(tmp_path, monkeypatch):
-    path, synced = tmp_path / "a.txt", []
-    fsync = os.fsync
+@pytest.fixture
+def synced(monkeypatch):
+    """Notes each path that is written to the disk, and which names its folder held by then."""
+    fsync, found = os.fsync, []
 
     def follow(number):
-        synced.append((os.fstat(number).st_size, path.exists()))
+        path = Path(f"/proc/self/fd/{number}").readlink()
+        found.append((path, names(path if path.is_dir() else path.parent)))
         fsync(number)
 
     monkeypatch.setattr(os, "fsync", follow)
-    write_text(path, "text")
-    assert synced == [(4, False)]
+    return found
+
+
+def test_the_content_is_on_the_disk_before_the_name_and_then_the_name(tmp_path, synced):
+    write_text(tmp_path / "a.txt", "text")
+    (content, before), name = synced
+    assert before == [content.name]  # still unfinished
+    assert name == (tmp_path, ["a.txt"])
+
+
+def test_a_folder_is_on_the_disk_with_all_its_files_before_its_name_and_then_the_name(tmp_path, synced):
+    with whole_folder(tmp_path / "one") as unfinished:
+        (unfinished / "sub").mkdir()
+        (unfinished / "sub" / "a.txt").write_text("a")
+    *parts, name = synced
+    assert {path for path, _ in parts} == {unfinished, unfinished / "sub", unfinished / "sub" / "a.txt"}
+    assert name == (tmp_path, ["one"])
+
+
+def test_a_removed_file_is_gone_on_the_disk_too(tmp_path, synced):
+    (tmp_path / "a.txt").touch()
+    for _ in range(2):  # the second time, there is none
+        remove_file(tmp_path / "a.txt")
+    assert synced == [(tmp_path, [])]
+
+
+def test_a_damaged_file_keeps_its_content_under_another_name(tmp_path):
+    for text in ("one", "two"):
+        (tmp_path / "a.json").write_text(text)
+        assert set_aside(tmp_path / "a.json").read_text() == text
+    assert [name.endswith(".damaged") for name in names(tmp_path)] == [True, True]
+
+
+def test_a_folder_has_one_writer_at_a_time(tmp_path):
+    folder = tmp_path / "a" / "b"
+    with (
+        only_writer(folder),
+        pytest.raises(BusyError, match="another process is writing there"),
+        only_writer(folder),
+    ):
+        pass
+    with only_writer(folder):
+        assert folder.is_dir()
+
+
+def test_what_cannot_be_written_is_told_with_the_reason(tmp_path):
+    (tmp_path / "file").touch()
+    for write in (
+        lambda: write_text(tmp_path / "file" / "a.txt", "text"),
+        lambda: make_folder(tmp_path / "file"),
+        lambda: whole_folder(tmp_path / "file" / "a").__enter__(),
+        lambda: only_writer(tmp_path / "file").__enter__(),
+    ):
+        with pytest.raises(WriteError, match="there is a file where a folder is expected"):
+            write()
+    with pytest.raises(WriteError, match="may not be written"):
+        write_text("/sys/a.txt", "text")
+    with pytest.raises(WriteError, match=r"the disk is full\. Free some space"), whole_file(tmp_path / "a"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    # What the block reads meanwhile is not what it writes.
+    with pytest.raises(PermissionError), whole_file(tmp_path / "a"):
+        raise PermissionError(errno.EACCES, "Permission denied", "/elsewhere/source")
+
+
+def test_a_name_that_is_no_utf8_is_written_as_json_writes_it(tmp_path):
+    name = os.fsdecode(b"\xe9\xff.dcm")
+    write_text(tmp_path / "a.json", json.dumps(["é", name], ensure_ascii=False))
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == ["é", name]
+
+
+def test_a_folder_is_intact_if_its_files_have_the_same_content(tmp_path):
+    (tmp_path / "a").write_bytes(b"abc")
+    found = digests(tmp_path)
+    assert found == {"a": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}  # FIPS 180-2
+    assert are_intact(tmp_path, found)
+    (tmp_path / "a").write_bytes(b"abd")
+    assert not are_intact(tmp_path, found)
+    (tmp_path / "a").unlink()
+    assert not are_intact(tmp_path, found)
+
+
+def test_what_a_killed_writer_of_files_left_can_be_removed(tmp_path):
+    write_text(tmp_path / "a.txt", "text")
+    with whole_file(tmp_path / "a.txt") as unfinished:
+        unfinished.write_text("half a")
+        remove_unfinished_files(tmp_path)
+        assert names(tmp_path) == ["a.txt"]
+        unfinished.write_text("whole")
 
 
 def test_a_folder_appears_when_it_is_filled_and_replaces_the_one_that_was_there(tmp_path):

@@ -14,6 +14,7 @@ ROOMS = [
     "errors",
     "boxes",
     "files",
+    "processes",
     "distributed",
     "data",
     "phantom",

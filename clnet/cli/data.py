@@ -121,6 +121,7 @@ def add_inspect(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 
 def _inspect(options: argparse.Namespace) -> int:
+    from clnet.files import make_folder
     from clnet.preprocessing.inspection import contact_sheet, describe, inspect_images
 
     inspections = inspect_images(
@@ -132,7 +133,7 @@ def _inspect(options: argparse.Namespace) -> int:
     else:
         print("\n\n".join(describe(fact) for fact in facts) or "no images there")
     if options.picture:
-        options.picture.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(options.picture.parent)
         contact_sheet(inspections).save(options.picture)
         print(f"picture   {options.picture}", file=sys.stderr)
     return int(any(fact["refused"] for fact in facts))

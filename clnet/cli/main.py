@@ -1,6 +1,7 @@
 """`clnet …`: the commands beside those of the MONAI bundle."""
 
 import argparse
+import io
 import os
 import sys
 
@@ -11,10 +12,14 @@ from clnet.cli.data import add_inspect, add_pairs, add_phantom
 from clnet.cli.evaluation import add_compare, add_evaluate, add_report, add_threshold
 from clnet.cli.predict import add_predict
 from clnet.errors import ClnetError
+from clnet.files import CANNOT_WRITE, WriteError
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; errors that the user can fix are printed as one line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names of files need not be UTF-8
     options = _parser().parse_args(arguments)
     try:
         status = int(options.run(options) or 0)
@@ -25,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     except ClnetError as error:
         print(f"clnet {options.command}: {error}", file=sys.stderr)
-        return 2
+        return CANNOT_WRITE if isinstance(error, WriteError) else 2
     except KeyboardInterrupt:
         print(f"clnet {options.command}: stopped", file=sys.stderr)
         return 130

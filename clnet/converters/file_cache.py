@@ -19,6 +19,7 @@ from tqdm import tqdm
 from clnet import __version__
 from clnet.data.image_errors import ImageError
 from clnet.files import write_text
+from clnet.processes import end_with_parent
 
 FILES_PER_WORKER = 50  # starting another process for fewer files takes longer than it saves
 
@@ -82,7 +83,7 @@ class FileCache:
         if workers == 1:
             yield from map(call, files, further)
             return
-        with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        with ProcessPoolExecutor(workers, get_context("spawn"), end_with_parent) as pool:
             yield from pool.map(call, files, further, chunksize=5)
 
     def _store(self, results: Mapping[str, Any]) -> None:

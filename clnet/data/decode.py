@@ -4,6 +4,7 @@ Decoders trust what they are given: they allocate what a file asks for, return h
 stream, and reshape a 48 × 64 image to 64 × 48. So tags and pixel data are compared before.
 """
 
+import struct
 from importlib.util import find_spec
 from io import BytesIO
 from typing import Any
@@ -23,6 +24,7 @@ from clnet.data.image_errors import (
 )
 from clnet.data.jpeg import SIGNATURE, check_end, find_frame
 
+START_OF_TILE = b"\xff\x90"
 MAX_PIXELS = 100_000_000  # the largest film scans have about 40 million
 
 _JPEG = "1.2.840.10008.1.2.4."
@@ -135,6 +137,35 @@ def _check_stream(data: bytes, header: ImageHeader) -> None:
             f"{_size(header)}. Correct the tags, or fetch the file again from its source."
         )
     check_end(data, header.file)
+    tiles = jpeg2000_tiles(data)
+    if tiles is not None and tiles[0] < tiles[1]:
+        raise DamagedImageError(
+            f"{header.file}: the compressed image has {tiles[0]} of its {tiles[1]} tiles: it is truncated, "
+            "or its header is wrong. Fetch the file again from its source."
+        )
+
+
+def jpeg2000_tiles(data: bytes) -> tuple[int, int] | None:
+    """How many different tiles a JPEG 2000 stream has, and how many it should have; None for others.
+
+    Of missing tiles OpenJPEG makes black ones without a word. See ITU-T T.800, A.4.2 and A.5.1.
+    """
+    siz = data.find(b"\xff\x4f\xff\x51", 0, 4096)
+    first = data.find(START_OF_TILE, siz)
+    if siz < 0 or len(data) < siz + 40:
+        return None
+    extent_x, extent_y, _, _, tile_x, tile_y, start_x, start_y = struct.unpack_from(">8I", data, siz + 8)
+    if not tile_x or not tile_y:
+        return 0, 1
+    expected = -((start_x - extent_x) // tile_x) * -((start_y - extent_y) // tile_y)
+    found: set[int] = set()
+    while 0 <= first <= len(data) - 12 and data.startswith(START_OF_TILE, first):
+        tile, length = struct.unpack_from(">HI", data, first + 4)
+        found.add(tile)
+        if length == 0:  # up to the end
+            break
+        first += length
+    return len(found), expected
 
 
 def stream_size(data: bytes) -> tuple[int, int] | None:

@@ -20,7 +20,7 @@ from clnet.data.film_names import CROP_OR_MASK, FilmName, parse_film_name
 from clnet.data.image_errors import DamagedImageError, NotAnImageError, refusing_damage
 from clnet.data.jpeg import SIGNATURE, JpegFrame, read_frame
 from clnet.data.pixels import describe_voi
-from clnet.data.tags import numbers_of, text_of
+from clnet.data.tags import code_of, numbers_of, text_of
 from clnet.data.views import Laterality, is_synthetic, laterality_of, modifiers_of, view_of
 
 Format = Literal["DICOM", "PNG", "JPEG", "NIfTI"]
@@ -168,7 +168,7 @@ def dicom_header(stream: BinaryIO, file: Path) -> ImageHeader:
 
 def header_of_tags(dataset: Dataset, file: Path) -> ImageHeader:
     """Check the tags of a DICOM object; `file` is where it is, or will be."""
-    modality = text_of(dataset, "Modality")
+    modality = code_of(dataset, "Modality")
     if not dataset.get("Rows") or not dataset.get("Columns"):
         raise NotAnImageError(
             f"{file}: (0028,0010) Rows or (0028,0011) Columns is missing or 0 (Modality "
@@ -201,7 +201,7 @@ def header_of_tags(dataset: Dataset, file: Path) -> ImageHeader:
         rows=int(dataset.Rows),
         columns=int(dataset.Columns),
         bits_stored=int(dataset.BitsStored),
-        photometric=text_of(dataset, "PhotometricInterpretation"),
+        photometric=code_of(dataset, "PhotometricInterpretation"),
         spacing_mm=spacing,
         modality=modality,
         voi=describe_voi(dataset),

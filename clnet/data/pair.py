@@ -46,6 +46,8 @@ class View:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "image", Path(self.image))
+        if "\0" in str(self.image):
+            raise PairError(f"image is {str(self.image)!r}; the name of a file has no NUL character")
         object.__setattr__(self, "boxes", _as_boxes(self.boxes, self.image))
         object.__setattr__(self, "lesion_ids", tuple(self.lesion_ids))
         if len(self.boxes) != len(self.lesion_ids):

@@ -17,6 +17,7 @@ from tqdm import tqdm
 from clnet.data.header import SECONDARY_CAPTURE, TOMOSYNTHESIS, ImageHeader, read_header
 from clnet.data.image_errors import ImageError, NotAnImageError
 from clnet.data.views import IMPLANT_DISPLACED
+from clnet.processes import end_with_parent
 
 FILES_PER_WORKER = 500  # fewer are read sooner than another process starts
 
@@ -221,7 +222,7 @@ def _read_all(files: Sequence[Path], workers: int) -> Iterator[ImageHeader | Lef
         yield from map(_read_or_refuse, files)
         return
     # Processes, not threads: taking tags apart is Python code, of which a process runs one thread at a time.
-    with ProcessPoolExecutor(workers) as pool:
+    with ProcessPoolExecutor(workers, initializer=end_with_parent) as pool:
         yield from pool.map(_read_or_refuse, files, chunksize=50)
 
 

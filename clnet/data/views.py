@@ -8,7 +8,7 @@ from typing import Literal
 from pydicom.dataset import Dataset
 
 from clnet.data.image_errors import LateralityConflictError
-from clnet.data.tags import text_of
+from clnet.data.tags import code_of, text_of
 
 Laterality = Literal["L", "R"]
 
@@ -91,8 +91,8 @@ def modifiers_of(dataset: Dataset) -> tuple[str, ...]:
     for item in dataset.get("ViewCodeSequence") or []:  # where PS3.3 C.8.11.7 puts the modifiers
         codes.extend(item.get("ViewModifierCodeSequence") or [])
     for item in codes:
-        value = text_of(item, "CodeValue")
-        found.add(MODIFIER_CODES.get(value) or text_of(item, "CodeMeaning").lower() or f"modifier {value}")
+        value = code_of(item, "CodeValue")
+        found.add(MODIFIER_CODES.get(value) or code_of(item, "CodeMeaning").lower() or f"modifier {value}")
     paddle = text_of(dataset, "PaddleDescription")
     found |= {name for name, pattern in PADDLES.items() if pattern.search(paddle)}
     kind = text_of(dataset, "ImageType").split("\\")
@@ -113,7 +113,7 @@ def is_synthetic(dataset: Dataset) -> bool:
 
 def laterality_of(dataset: Dataset, file: Path) -> Laterality | None:
     """The breast: ImageLaterality, else Laterality, else the frame's; the first two must agree."""
-    image, series = text_of(dataset, "ImageLaterality"), text_of(dataset, "Laterality")
+    image, series = code_of(dataset, "ImageLaterality"), code_of(dataset, "Laterality")
     if image and series and image != series:
         raise LateralityConflictError(
             f"{file}: (0020,0062) ImageLaterality is {image} but (0020,0060) Laterality is {series}; they "
@@ -129,7 +129,7 @@ def laterality_of(dataset: Dataset, file: Path) -> Laterality | None:
 
 def _view_position(dataset: Dataset) -> tuple[str | None, set[str]]:
     """Take "CC", "MLO SPOT" or "CCID" apart; a text with an unknown word counts as a view of its own."""
-    text = text_of(dataset, "ViewPosition")
+    text = code_of(dataset, "ViewPosition")
     view, modifiers = None, set()
     for word in re.findall("[A-Z]+", text):
         match = VIEW_WITH_ABBREVIATIONS.fullmatch(word)

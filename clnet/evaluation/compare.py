@@ -17,6 +17,7 @@ from clnet.evaluation.figure import draw_froc
 from clnet.evaluation.protocols import find_protocol, protocol_words
 from clnet.evaluation.record import EvaluationRecord, iou_key, iou_words
 from clnet.evaluation.resampled import difference, statistics
+from clnet.files import make_folder
 
 SAME_SETTINGS = ("count_duplicates", "matching", "interpolate", "operating_rate", "link_score")
 """Settings that runs must share to be compared, besides their pairs."""
@@ -82,7 +83,7 @@ def compare(runs: Sequence[Run], resamples: int = 2000, seed: int = 0) -> dict[s
 def write_comparison(comparison: Mapping[str, Any], runs: Sequence[Run], output: str | Path) -> None:
     """Write ``comparison.json`` and ``froc.png``, the curves of all runs with their bands, to a folder."""
     output = Path(output)
-    output.mkdir(parents=True, exist_ok=True)
+    make_folder(output)
     settings = runs[0].metrics["settings"]
     panels = {
         f"{iou_words(key, settings['matching'])}, {comparison['protocol']}": {

@@ -19,6 +19,7 @@ from clnet.evaluation.metrics import SCHEMA_VERSION, Evaluation, evaluate
 from clnet.evaluation.protocols import EvaluationSettings, Rules, find_protocol, protocol_words
 from clnet.evaluation.record import iou_words, pair_key, read_record, write_record
 from clnet.evaluation.report import MAX_PAIRS, write_report
+from clnet.files import make_folder
 from clnet.findings.coco_results import is_coco_results, read_coco_results
 from clnet.findings.types import Findings, FindingsError, read_findings
 
@@ -69,7 +70,7 @@ def evaluate_files(
         "findings": Path(os.path.relpath(findings, output)).as_posix(),
         "coco_images": coco_images and Path(os.path.relpath(coco_images, output)).as_posix(),
     }
-    output.mkdir(parents=True, exist_ok=True)
+    make_folder(output)
     write_record(evaluation.record, output)
     lines = ",".join(f"\n {_json(asdict(error))}" for error in evaluation.errors)
     (output / ERRORS_FILE).write_text(f"[{lines}]\n", encoding="utf-8")

@@ -21,10 +21,12 @@ from clnet.data.datalist import Datalist, read_datalist, split_by_patient, write
 from clnet.data.pair import Pair, View
 from clnet.data.pictures import datalist_picture, sheet
 from clnet.errors import ClnetError
+from clnet.files import make_folder
 from clnet.phantom.dicom import ImageIdentity, write_dicom
 from clnet.phantom.geometry import Array
 from clnet.phantom.render import RenderedView, render, stamp_marker
 from clnet.phantom.scene import DIFFICULTIES, Scene, draw_breast, draw_scene
+from clnet.processes import end_with_parent
 
 SECTION_SHARES = {"training": 0.6, "validation": 0.15, "test": 0.25}
 SETTINGS_FILE = "phantom.json"
@@ -97,7 +99,7 @@ def make_phantom(folder: str | Path, settings: PhantomSettings, workers: int | N
     if finished.exists() and finished.read_text(encoding="utf-8") == recipe:
         return read_datalist(folder)
     finished.unlink(missing_ok=True)
-    (folder / "images").mkdir(parents=True, exist_ok=True)
+    make_folder(folder / "images")
 
     workers = workers or os.cpu_count() or 1
     pairs = list(
@@ -131,7 +133,7 @@ def _pairs(folder: Path, settings: PhantomSettings, workers: int) -> Iterator[Pa
     if workers == 1:
         yield from map(make, range(settings.pairs))
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn"), end_with_parent) as pool:
         yield from pool.map(make, range(settings.pairs), chunksize=4)
 
 

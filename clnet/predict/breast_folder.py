@@ -3,13 +3,13 @@
 ``breasts/<breast_id>/``:
 
 =============  ====================================================================
-breast.json    what was analysed, with its warnings; `BreastResult` without findings
+breast.json    what was analysed, with its warnings: `BreastResult` without findings, and the digests of
+               the other files
 findings.json  its findings, see `clnet.findings.types`
 picture.png    both views, boxes, links and scores
 =============  ====================================================================
 """
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from PIL import Image
 from clnet.files import whole_folder
 from clnet.findings.result import BreastResult, ViewResult
 from clnet.findings.types import FINDINGS_FILE, Findings, read_findings, write_findings
+from clnet.predict.result_record import read_record, write_record
 
 BREASTS = "breasts"
 RECORD = "breast.json"
@@ -38,17 +39,14 @@ def write_breast(output: Path, result: BreastResult, model: str, picture: Image.
         if picture is not None:
             picture.save(folder / PICTURE, compress_level=1)  # a fifth larger, in half the time
         write_findings(Findings(model, (result.findings,)), folder / FINDINGS_FILE)
-        (folder / RECORD).write_text(json.dumps(_record(result), indent=1) + "\n", encoding="utf-8")
+        write_record(folder / RECORD, _record(result))
 
 
 def read_breast(output: Path, breast_id: str, key: str) -> BreastResult | None:
-    """The result that was written for a breast; None if there is none with this key."""
+    """The result that was written for a breast; None if there is none with this key, or if it is damaged."""
     folder = output / BREASTS / breast_id
-    try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    if record["key"] != key:
+    record = read_record(folder / RECORD, key)
+    if record is None:
         return None
     (findings,) = read_findings(folder / FINDINGS_FILE).pairs
     views = {

@@ -90,6 +90,8 @@ def find_breasts(source: Source, secondary_capture: bool = False, workers: int |
     if len(paths) == 1 and (paths[0].suffix == ".json" or (paths[0] / "datalist.json").is_file()):
         return _task_of_datalist(read_datalist(paths[0]), folders[0])
     found = scan(paths, workers)
+    if not (found.headers or found.refused):
+        raise InputError(f"{', '.join(map(str, paths))}: no files there; hidden ones are passed over")
     selection = choose_pairs(found.headers, secondary_capture)
     root = Path(os.path.commonpath([folder.absolute() for folder in folders])) if folders else Path()
     breasts = [breast_of_study(pair) for pair in selection.pairs]

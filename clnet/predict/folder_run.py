@@ -8,6 +8,7 @@ process takes its share of the studies, and the first writes the common files.
 
 import os
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,11 +19,11 @@ from tqdm import tqdm
 from clnet.data.study import LeftOut
 from clnet.distributed import first_decides, gather, is_first_process, join_processes, leave_processes
 from clnet.errors import ClnetError
-from clnet.files import remove_unfinished_folders
+from clnet.files import only_writer, remove_unfinished_folders
 from clnet.findings.types import PairFindings
 from clnet.predict.analysed import AnalysedBreast
 from clnet.predict.breast_folder import BREASTS, read_breast
-from clnet.predict.breasts import Task, find_breasts
+from clnet.predict.breasts import BreastImages, Task, find_breasts
 from clnet.predict.bundle import load
 from clnet.predict.loading import LoadedBreast
 from clnet.predict.model import BATCH_SIZE, BundleModel
@@ -86,12 +87,13 @@ def predict(path: str | Path, output: str | Path, settings: PredictSettings) -> 
     if "RANK" in os.environ:
         join_processes()
     model = load(settings.model, settings.device)
-    plan = first_decides(lambda: _plan(path, output, model, settings))
-    mine = plan.outdated[idist.get_rank() :: idist.get_world_size()]
-    analysis = Analysis(model, plan.task, output, settings, mine, plan.waiting)
-    refused = [item for part in gather(analysis.analyse()) for item in part]
-    done_before = len(plan.task.breasts) - len(plan.waiting)
-    summary = analysis.finish(plan.studies, refused, done_before) if is_first_process() else None
+    with only_writer(output) if is_first_process() else nullcontext():
+        plan = first_decides(lambda: _plan(path, output, model, settings))
+        mine = plan.studies[idist.get_rank() :: idist.get_world_size()]
+        analysis = Analysis(model, plan.task, output, settings, mine, plan.waiting)
+        refused = [item for part in gather(analysis.analyse()) for item in part]
+        done_before = len(plan.task.breasts) - len(plan.waiting)
+        summary = analysis.finish(plan.studies, refused, done_before) if is_first_process() else None
     leave_processes()
     return summary
 
@@ -111,13 +113,11 @@ class Plan:
     Attributes:
         task: all breasts of the input.
         studies: all studies of the input.
-        outdated: those whose breasts are to be analysed or whose reports are to be written.
         waiting: breast_ids of the breasts that are still to be analysed.
     """
 
     task: Task
     studies: list[Study]
-    outdated: list[Study]
     waiting: set[str]
 
 
@@ -151,7 +151,10 @@ class Analysis:
         self.output = output
         self.settings = settings
         self.studies = studies
-        self.waiting = [b for study in studies for b in study.breasts if b.breast_id in waiting]
+        self.waiting = set(waiting)
+        self.breasts = _with_batches(
+            [breast for study in studies for breast in study.breasts], self.waiting, settings.batch_size
+        )
         self.min_score = model.min_score if settings.min_score is None else settings.min_score
         self.keys = {breast.breast_id: model.key_of(breast, self.min_score) for breast in task.breasts}
         self.reports = StudyReports(
@@ -176,10 +179,12 @@ class Analysis:
 
     def _analyse(self, writers: WriterProcesses) -> list[LeftOut]:
         refused = []
-        batches = self.model.analyse(self.waiting, self.settings.batch_size, self.settings.workers)
-        with tqdm(total=len(self.waiting), desc="Breasts", unit="breast", disable=None) as bar:
+        batches = self.model.analyse(self.breasts, self.settings.batch_size, self.settings.workers)
+        with tqdm(total=len(self.breasts), desc="Breasts", unit="breast", disable=None) as bar:
             for batch in batches:
                 for loaded, findings in batch:
+                    if loaded.breast.breast_id not in self.waiting:
+                        continue
                     result, files = self._result(loaded, findings)
                     refused += files
                     work = partial(ResultWriter.write, breast=loaded.breast, result=result)
@@ -234,16 +239,22 @@ class Analysis:
 
 def _plan(path: Path, output: Path, model: BundleModel, settings: PredictSettings) -> Plan:
     task = find_breasts(path, settings.secondary_capture)
-    output.mkdir(parents=True, exist_ok=True)
     for name in (BREASTS, STUDIES):
         remove_unfinished_folders(output / name)
     studies = group_by_study(task.breasts)
     done = Analysis(model, task, output, settings, studies, waiting=())
     keys = done.keys.items()
     waiting = {breast_id for breast_id, key in keys if read_breast(output, breast_id, key) is None}
-    outdated = [
-        study
-        for study in studies
-        if done.reports.read(study) is None or any(breast.breast_id in waiting for breast in study.breasts)
-    ]
-    return Plan(task, studies, outdated, waiting)
+    return Plan(task, studies, waiting)
+
+
+def _with_batches(
+    breasts: Sequence[BreastImages], waiting: Collection[str], batch_size: int
+) -> list[BreastImages]:
+    """The breasts of those batches in which one waits.
+
+    How sums are rounded depends on the others of a batch. So a run that is resumed forms the batches of an
+    undisturbed one, and gives the same findings to the bit.
+    """
+    batches = [breasts[start : start + batch_size] for start in range(0, len(breasts), batch_size)]
+    return [breast for batch in batches if any(one.breast_id in waiting for one in batch) for breast in batch]

@@ -28,6 +28,7 @@ from clnet.predict.breasts import (
 )
 from clnet.predict.loading import BreastDataset, LoadedBreast, PairLoader
 from clnet.preprocessing.batch import Batch, collate_pairs, prepare_batch
+from clnet.processes import end_with_parent
 
 logger = logging.getLogger(__name__)
 
@@ -115,6 +116,7 @@ class BundleModel:
             batch_size=batch_size,
             num_workers=min(workers, len(breasts)),
             collate_fn=list,
+            worker_init_fn=end_with_parent,
         )
         for loaded in batches:
             yield self.find_in_breasts(loaded)

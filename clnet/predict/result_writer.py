@@ -4,22 +4,22 @@ A process gets whole studies, so that it holds what the reports of a study are a
 """
 
 import os
-import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Thread
 from types import TracebackType
 
 from clnet.data.study import LeftOut
+from clnet.files import WriteError
 from clnet.predict.analysed import AnalysedBreast
 from clnet.predict.breast_folder import write_breast
 from clnet.predict.breasts import BreastImages
 from clnet.predict.loading import reason_of
 from clnet.predict.studies import Study
 from clnet.predict.study_reports import NO_PICTURE, NOT_DICOM, StudyReports
+from clnet.processes import end_with_parent
 from clnet.reports.study import BreastReport
 
 MOST_WAITING = 32  # results that wait for a writer, each with its pictures
@@ -53,6 +53,8 @@ class ResultWriter:
         if result is not None:
             try:
                 report = self._write(result)
+            except WriteError:
+                raise  # the others could not be written either
             except Exception as error:  # one bad breast does not stop the others
                 refused = refuse(breast, error)
         return refused + self.reports.add(breast, report)
@@ -127,15 +129,8 @@ _writers: list[ResultWriter] = []  # in a process that writes: its own
 
 def _start(writer: ResultWriter) -> None:
     _writers.append(writer)
-    Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    end_with_parent()
 
 
 def _work(work: Work) -> list[LeftOut]:
     return work(_writers[0])
-
-
-def _end_with(parent: int) -> None:
-    """End this process when its parent was killed; else it would wait for work forever."""
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)

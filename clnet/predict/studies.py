@@ -3,14 +3,13 @@
 ``studies/<study_id>/`` appears complete or not at all:
 
 ================  ==================================================================
-study.json        which breasts it is about, its files and warnings: `StudyResult`
+study.json        which breasts it is about, its files and warnings: `StudyResult`, and their digests
 measurements.dcm  and the other DICOM reports, see `clnet.reports.dicom`
 ================  ==================================================================
 
 A study is named by a digest, as a breast is.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -20,6 +19,7 @@ from clnet.data.header import read_header
 from clnet.data.image_errors import ImageError
 from clnet.files import whole_folder
 from clnet.predict.breasts import BreastImages, digest
+from clnet.predict.result_record import read_record, write_record
 
 STUDIES = "studies"
 RECORD = "study.json"
@@ -99,17 +99,14 @@ def write_study(output: Path, study_id: str, write: Callable[[Path], StudyResult
     """
     with whole_folder(output / STUDIES / study_id) as folder:
         result = write(folder)
-        (folder / RECORD).write_text(json.dumps(asdict(result), indent=1) + "\n", encoding="utf-8")
+        write_record(folder / RECORD, asdict(result))
     return result
 
 
 def read_study(output: Path, study_id: str, key: str) -> StudyResult | None:
-    """What was written for a study; None if there is nothing with this key."""
-    try:
-        record = json.loads((output / STUDIES / study_id / RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    if record["key"] != key:
+    """What was written for a study; None if there is nothing with this key, or if it is damaged."""
+    record = read_record(output / STUDIES / study_id / RECORD, key)
+    if record is None:
         return None
     lists = {name: tuple(record[name]) for name in ("breasts", "reports", "warnings")}
     return StudyResult(record["study_id"], key, **lists)

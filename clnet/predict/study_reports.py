@@ -11,6 +11,7 @@ from pathlib import Path
 from clnet.data.header import BURNED_IN
 from clnet.data.reader import read_tags
 from clnet.data.study import LeftOut
+from clnet.files import WriteError
 from clnet.predict.breast_folder import read_breast, read_picture
 from clnet.predict.breasts import BreastImages, digest
 from clnet.predict.loading import reason_of
@@ -106,6 +107,8 @@ class StudyReports:
             there = {breast_id: report for breast_id, report in reports.items() if report is not None}
             if there:
                 write_study(self.output, study.study_id, lambda folder: self._write_to(folder, study, there))
+        except WriteError:
+            raise  # the others could not be written either
         except Exception as error:  # one bad study does not stop the others
             files = [view.image for breast in study.breasts for view in breast.pair.views.values()]
             return [LeftOut(file, reason_of(error)) for file in files]

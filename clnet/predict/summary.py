@@ -84,15 +84,14 @@ def describe(summary: Summary, output: Path) -> str:
     if len(summary.results) > TABLE_ROWS:
         lines.append(f"and {len(summary.results) - TABLE_ROWS} more")
     lines += [f"study     {s.study_id}: {word}" for s in summary.studies for word in s.warnings]
-    lines += [f"refused   {name}: {reason}" for name, reason in summary.refusals.items()]
-    left_out = list(summary.left_out.items())
-    lines += [f"left out  {name}: {reason}" for name, reason in left_out[:TABLE_ROWS]]
-    if len(left_out) > TABLE_ROWS:
-        lines.append(f"and {len(left_out) - TABLE_ROWS} more left out")
+    for words, reasons in (("refused", summary.refusals), ("left out", summary.left_out)):
+        lines += [f"{words:<10}{name}: {reason}" for name, reason in list(reasons.items())[:TABLE_ROWS]]
+        if len(reasons) > TABLE_ROWS:
+            lines.append(f"and {len(reasons) - TABLE_ROWS} more {words}")
     lines += [
         "",
         f"{len(summary.results)} breasts analysed, {summary.analysed_now} of them now; "
-        f"{len(summary.refusals)} files refused, {len(left_out)} left out",
+        f"{len(summary.refusals)} files refused, {len(summary.left_out)} left out",
         f"findings  {output / FINDINGS_FILE}\nCOCO      {output / COCO}\nsummary   {output / SUMMARY}",
         f"reports   {output / STUDIES}/*/*.dcm\npictures  {output / BREASTS}/*/*.png",
     ]

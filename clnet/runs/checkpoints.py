@@ -152,8 +152,8 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 
 def save_atomically(state: Mapping[str, Any], path: Path) -> None:
     """Write a file whole or not at all: a run may be killed at any moment."""
-    with whole_file(path) as unfinished:
-        torch.save(dict(state), unfinished)
+    with whole_file(path) as unfinished, unfinished.open("wb") as file:  # whose errors say what is wrong
+        torch.save(dict(state), file)
 
 
 def random_state() -> dict[str, Any]:

@@ -8,6 +8,7 @@ import sys
 from types import TracebackType
 
 from clnet.errors import ClnetError
+from clnet.files import CANNOT_WRITE, WriteError
 from clnet.runs.command_line import check_command_line
 
 
@@ -23,6 +24,8 @@ def _print_plainly(kind: type[BaseException], error: BaseException, trace: Trace
         sys.__excepthook__(kind, error, trace)
     else:
         sys.stderr.write(f"clnet: {ours}\n")
+        if isinstance(ours, WriteError):
+            sys.exit(CANNOT_WRITE)  # Python itself would end with 1, whatever the error
 
 
 def _ours(error: BaseException | None) -> ClnetError | None:

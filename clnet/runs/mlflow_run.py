@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from clnet.files import in_turn
 from clnet.runs.provenance import without_secrets
 
 if TYPE_CHECKING:
@@ -86,8 +87,14 @@ class MlflowStore:
         return str(without_secrets(self.uri))
 
     def client(self) -> "MlflowClient":
-        """A client of this store."""
-        return mlflow_client(self.uri)
+        """A client of this store.
+
+        Runs that start at once take turns, as MLflow creates the tables of a new database without a lock.
+        """
+        if not self.uri.startswith("sqlite:"):
+            return mlflow_client(self.uri)
+        with in_turn(self.folder / "mlflow.lock"):
+            return mlflow_client(self.uri)
 
     @property
     def where_to_look(self) -> str:
@@ -147,10 +154,7 @@ class MlflowRun:
             files_at: the address of the experiment's files, if it has to be made; None lets MLflow choose.
             parent_run: id of the run that it is listed under, if any.
         """
-        found = client.get_experiment_by_name(experiment)
-        experiment_id = (
-            found.experiment_id if found else client.create_experiment(experiment, artifact_location=files_at)
-        )
+        experiment_id = _experiment_id(client, experiment, files_at)
         tags = {**tags, **({PARENT_TAG: parent_run} if parent_run else {})}
         return cls(client, client.create_run(experiment_id, tags=tags, run_name=run_name).info.run_id)
 
@@ -200,6 +204,21 @@ class MlflowRun:
     def end(self, status: str) -> None:
         """The run is "FINISHED", "FAILED" or "KILLED"."""
         self.client.set_terminated(self.run_id, status)
+
+
+def _experiment_id(client: "MlflowClient", name: str, files_at: str | None) -> str:
+    """The id of an experiment, which is created if there is none, unless another run does so meanwhile."""
+    from mlflow.exceptions import MlflowException
+
+    found = client.get_experiment_by_name(name)
+    if found is None:
+        try:
+            return client.create_experiment(name, artifact_location=files_at)
+        except MlflowException as error:
+            found = client.get_experiment_by_name(name)
+            if error.error_code != "RESOURCE_ALREADY_EXISTS" or found is None:
+                raise
+    return found.experiment_id
 
 
 def flatten(settings: Any, name: str = "") -> dict[str, str]:

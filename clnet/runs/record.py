@@ -15,7 +15,7 @@ from typing import Any
 from monai.engines.trainer import SupervisedTrainer
 from monai.engines.workflow import Workflow
 
-from clnet.files import write_text
+from clnet.files import make_folder, write_text
 from clnet.runs.watching import LossMeans, TrainingHandler, learning_rates, single_numbers
 
 RUN, METRICS = "run.json", "metrics.jsonl"
@@ -91,7 +91,7 @@ class RunRecord(TrainingHandler):
     def _begin(self, engine: SupervisedTrainer) -> None:
         """Known only now, since a checkpoint may have been loaded: where the run starts."""
         self._begun = True
-        self.run_dir.mkdir(parents=True, exist_ok=True)
+        make_folder(self.run_dir)
         resumed = engine.state.iteration > 0
         kept = [line for line in read_metrics(self.run_dir) if line["iteration"] <= engine.state.iteration]
         write_text(self.run_dir / METRICS, "".join(map(_json_line, kept)))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from clnet.distributed import first_decides
 from clnet.errors import ClnetError
+from clnet.files import make_folder
 from clnet.runs.checkpoints import LAST
 
 
@@ -34,5 +35,5 @@ def _choose(output_dir: Path, name: str, resume: bool) -> Path:
     while folder.exists():
         folder = output_dir / f"{name}-{number}"
         number += 1
-    folder.mkdir(parents=True)
+    make_folder(folder)
     return folder

@@ -4,12 +4,13 @@ import json
 from pathlib import Path
 
 import requests
+from label_server import TOKEN
 
 
 class Client:
     """Sends requests to one server, and returns responses with any status."""
 
-    def __init__(self, address, token=None):
+    def __init__(self, address, token=TOKEN):
         self.address = address
         self.session = requests.Session()
         if token:

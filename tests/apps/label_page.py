@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import numpy as np
 from label_client import Client
+from label_server import TOKEN
 from PIL import Image
 from selenium.webdriver import ActionChains
 from selenium.webdriver.common.actions.action_builder import ActionBuilder
@@ -34,11 +35,13 @@ PLACE = """const [found, ...more] = document.querySelectorAll(arguments[0]);
 class LabelPage:
     """The page of a server in a window of the given size."""
 
-    def __init__(self, browser, address, size=(1280, 800)):
+    def __init__(self, browser, address, size=(1280, 800), token=TOKEN):
         self.browser, self.address, self.client = browser, address, Client(address)
         width, height = size
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        if token:
+            browser.get(f"{address}/clnet/#token={quote(token)}")
 
     # The server.
 

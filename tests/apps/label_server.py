@@ -13,6 +13,7 @@ from clnet.predict.shipped import copy_bundle
 
 ROOT = Path(__file__).parent.parent.parent
 PYTHON = ROOT / ".venv-label" / "bin" / "python"
+TOKEN = "token-of-the-tests"  # noqa: S105
 NO_SCORING = {"MONAI_LABEL_AUTO_UPDATE_SCORING": "false"}  # which would keep a core busy at first
 
 
@@ -42,5 +43,6 @@ def start_server(studies, app, *words, **env):
         words = (*words, "--conf", "bundle", app / "phantom_bundle")
     command = [ROOT / "scripts" / "label", studies, "--app", app, "--port", port, *words]
     # The datastore's file locks and MONAI Label's .env are looked for in the working directory.
+    env = {"CLNET_LABEL_TOKEN": TOKEN, **env}
     with running(command, app / "server.txt", f"{address}/clnet/", env, cwd=app):
         yield address

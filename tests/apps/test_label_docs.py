@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 from label_client import Client
-from label_server import NO_SCORING, PYTHON, ROOT, needs_venv
+from label_server import NO_SCORING, PYTHON, ROOT, TOKEN, needs_venv
 from page_commands import commands_of
 from servers import free_port, running
 
@@ -30,12 +30,13 @@ def address(folder):
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     start = [ROOT / "scripts" / "label", "--port", port]
-    with running(start, folder / "server.txt", f"{address}/clnet/", NO_SCORING, cwd=folder):
+    env = {**NO_SCORING, "CLNET_LABEL_TOKEN": TOKEN}
+    with running(start, folder / "server.txt", f"{address}/clnet/", env, cwd=folder):
         yield address
 
 
 def test_the_server_prints_the_address_of_the_page(address, folder):
-    assert f"Annotation page: {address}/clnet/" in (folder / "server.txt").read_text()
+    assert f"Annotation page: {address}/clnet/#token={TOKEN}\n" in (folder / "server.txt").read_text()
     assert "<html" in Client(address).ask("GET", "/clnet/").text
 
 
@@ -48,6 +49,7 @@ def test_every_command_runs(address, folder, tmp_path):
         program, *words = command[len(settings) :]
         if program == "curl":
             words = [word.replace("http://127.0.0.1:8000", address) for word in words]
+            words = [word.replace("$CLNET_LABEL_TOKEN", TOKEN) for word in words]
             words = ["--silent", "--show-error", "--fail-with-body", *words]
         elif program == "./scripts/label" or "start_server" in words:
             words.append("--dryrun")  # all but the server itself, which runs above and in other tests

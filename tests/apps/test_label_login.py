@@ -29,7 +29,7 @@ def address(key, tmp_path_factory):
 
 
 def test_the_page_needs_no_login_but_the_data_do(address):
-    nobody = Client(address)
+    nobody = Client(address, token=None)
     page = nobody.ask("GET", "/clnet/")
     assert page.status_code == 200
     assert "<html" in page.text
@@ -40,7 +40,7 @@ def test_the_page_needs_no_login_but_the_data_do(address):
 
 
 def test_a_token_is_issued_for_the_right_password_only(address):
-    nobody = Client(address)
+    nobody = Client(address, token=None)
     form = {"username": "gast", "password": PASSWORD}
     given = nobody.good(nobody.ask("POST", "/auth/token", data=form))["access_token"]
     assert len(Client(address, given).get("/clnet/pairs")["pairs"]) == 1
@@ -90,7 +90,7 @@ def browser(tmp_path_factory):
 @pytest.fixture
 def stranger(browser, address):
     """A page that nobody has signed in to."""
-    page = LabelPage(browser, address)
+    page = LabelPage(browser, address, token=None)
     page.load()
     browser.execute_script("sessionStorage.clear()")
     page.load()

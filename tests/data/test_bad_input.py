@@ -53,6 +53,21 @@ def compressed(syntax, **tags):
     return make
 
 
+def jpeg2000_that_claims(rows, columns):
+    """One tile of 64 × 48 in an image said to be larger, in its own header and in the tags."""
+
+    def make(path):
+        dataset = mammogram(texture())
+        dataset.compress(JPEG2000Lossless)
+        size = dataset.PixelData.index(b"\xff\x4f\xff\x51") + 8  # SIZ: columns, rows
+        claimed = columns.to_bytes(4, "big") + rows.to_bytes(4, "big")
+        dataset.PixelData = dataset.PixelData[:size] + claimed + dataset.PixelData[size + 8 :]
+        dataset.Rows, dataset.Columns = rows, columns
+        return save(path, dataset)
+
+    return make
+
+
 def cut(make, length):
     def make_and_cut(path):
         path.write_bytes(make(path).read_bytes()[:length])
@@ -181,6 +196,11 @@ REFUSED = {
         compressed(JPEG2000Lossless, Rows=60),
         DamagedImageError,
         "the compressed image is 64 × 48, but Rows × Columns is 60 × 48",
+    ),
+    "JPEG 2000 without most of its tiles": (
+        jpeg2000_that_claims(10000, 9999),
+        DamagedImageError,
+        f"the compressed image has 1 of its {157 * 209} tiles",  # 10000 / 64 by 9999 / 48
     ),
     "Rows and Columns exchanged, JPEG": (
         turned_stream,

@@ -90,6 +90,12 @@ def test_an_unknown_section_is_refused():
     [
         ("not json", "cannot be read as JSON"),
         ("[]", "is not of type 'object'"),
+        ("[" * 100_000, "cannot be read as JSON"),
+        (
+            '{"schema": 1, "name": "n", "test": [{"pair_id": "x", "patient_id": "y", "laterality": "L",'
+            ' "cc": {"image": "a\\u0000.dcm"}}]}',
+            r"pair 'x', cc: image is '.*a\\x00.dcm'; the name of a file has no NUL character",
+        ),
         ('{"schema": 2, "name": "n"}', "at schema: 1 was expected"),
         ('{"schema": 1}', "'name' is a required property"),
         (

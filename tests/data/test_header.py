@@ -183,3 +183,14 @@ def test_headers_are_read_without_pixels(tmp_path):
     path = save(tmp_path / "cut.dcm", pixels=np.zeros((200, 100), np.uint16))
     path.write_bytes(path.read_bytes()[:-30_000])
     assert read_header(path).rows == 200
+
+
+def test_free_text_in_a_code_is_shown_escaped_and_cut(tmp_path):
+    evil = "\x1b]0;title\x07" + "A" * 9000
+    header = read_header(
+        save(tmp_path / "a.dcm", Modality=evil, ViewPosition=evil, PhotometricInterpretation=evil)
+    )
+    for shown in (header.modality, header.view, header.photometric):
+        assert len(shown) == 64
+        assert shown.isprintable()
+        assert shown.startswith(r"\x1b]0;TITLE")

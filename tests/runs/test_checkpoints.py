@@ -2,12 +2,14 @@
 
 import pytest
 import torch
+from full_disk import full_disk
 from ignite.engine import Events
 from monai.bundle import ConfigParser
 from monai.handlers import ValidationHandler
 from small_training import small_evaluator, small_trainer
 
-from clnet.runs.checkpoints import BEST, LAST, Checkpoints
+from clnet.files import WriteError
+from clnet.runs.checkpoints import BEST, LAST, Checkpoints, load_checkpoint, save_atomically
 from clnet.runs.engine import ValidateLastEpoch
 
 
@@ -83,3 +85,12 @@ def test_workers_of_the_validation_stay_from_one_validation_to_the_next():
     assert parser.get_parsed_content("validate#dataloader#persistent_workers") is True
     parser = ConfigParser(ConfigParser.load_config_file("bundle/configs/train.yaml"))
     assert parser.get_parsed_content("validate#dataloader#persistent_workers") is False
+
+
+def test_a_full_disk_is_told_in_words_and_leaves_the_checkpoint_before(tmp_path):
+    file = tmp_path / LAST
+    save_atomically({"weights": torch.arange(10_000)}, file)
+    with full_disk(5_000), pytest.raises(WriteError, match=r"last\.pt: the disk is full\. Free some space"):
+        save_atomically({"weights": torch.zeros(10_000)}, file)
+    assert torch.equal(load_checkpoint(file)["weights"], torch.arange(10_000))
+    assert list(tmp_path.iterdir()) == [file]

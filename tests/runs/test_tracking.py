@@ -13,6 +13,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+import warm_processes
 from ignite.engine import Events
 from mlflow import MlflowClient
 from small_training import PAIR_IDS, break_off, resume_after, small_evaluator, small_trainer
@@ -230,6 +231,33 @@ def test_resuming_a_finished_run_sends_what_mlflow_has_not_got(output_dir, tmp_p
     client, run = run_of(run_dir, store)
     assert run.info.status == "FINISHED"
     assert "run.json" in files(client, run)
+
+
+BEGIN = """
+import time
+from pathlib import Path
+from clnet.runs.mlflow_run import MlflowRun, MlflowStore
+
+Path("ready", str(time.monotonic_ns())).touch()
+while len(list(Path("ready").iterdir())) < 3:
+    time.sleep(0.01)
+store = MlflowStore(Path("output"))
+MlflowRun.create(store.client(), "experiment", "run", {}, store.files_at).end("FINISHED")
+"""
+
+
+def test_runs_that_start_at_once_on_a_new_store_are_all_in_it(tmp_path):
+    (tmp_path / "ready").mkdir()
+    started = [
+        warm_processes.start(["-c", BEGIN], tmp_path, errors=tmp_path / f"{number}.txt")
+        for number in range(3)
+    ]
+    for number, process in enumerate(started):
+        process.join()
+        assert process.exitcode == 0, (tmp_path / f"{number}.txt").read_text()
+    client = MlflowClient(f"sqlite:///{tmp_path}/output/mlflow.db")
+    experiment = client.get_experiment_by_name("experiment")
+    assert len(client.search_runs([experiment.experiment_id])) == 3
 
 
 def test_tracking_without_a_record_is_refused_in_words(tmp_path):

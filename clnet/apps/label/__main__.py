@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import secrets
 import sys
 from pathlib import Path
 
@@ -39,10 +40,14 @@ def main() -> None:
     sys.argv = ["monailabel", "start_server", "--app", str(options.app), "--studies", options.studies]
     sys.argv += ["--host", options.host, "--port", str(options.port), "--verbose", options.verbose]
     sys.argv += ["--uvicorn_app", "clnet.apps.label.server:app", *more]
-    sys.stdout.write(f"Annotation page: {address}/clnet/\n")
-    sys.stdout.flush()
+    os.environ.setdefault("CLNET_LABEL_TOKEN", secrets.token_urlsafe())
     from monailabel.main import Main
 
+    from clnet.apps.label.access import token
+
+    words = f"#token={token()}" if token() else ""
+    sys.stdout.write(f"Annotation page: {address}/clnet/{words}\n")
+    sys.stdout.flush()
     Main().run()
 
 

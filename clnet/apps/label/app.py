@@ -15,6 +15,7 @@ from monailabel.interfaces.tasks.strategy import Strategy
 from monailabel.interfaces.tasks.train import TrainTask
 from monailabel.utils.async_tasks.utils import processes
 
+from clnet.apps.label.access import Access
 from clnet.apps.label.catalog import PairCatalog
 from clnet.apps.label.current_model import CurrentModel
 from clnet.apps.label.datastore import StudyFolder
@@ -35,15 +36,15 @@ class ClnetLabelApp(MONAILabelApp):
     Args:
         app_dir: where MONAI Label stores models, runs and logs of the app.
         studies: a folder, or the address of a DICOMweb server.
-        conf: `--conf` settings of the command line: bundle, secondary_capture, origins (other web origins
-            whose pages may send requests, separated by commas).
+        conf: `--conf` settings of the command line: bundle, secondary_capture, origins (other sites
+            whose pages may send requests) and hosts (names of this machine), each separated by commas.
     """
 
     def __init__(self, app_dir: str, studies: str, conf: dict[str, str]) -> None:
         bundle = conf.get("bundle")
         self.model = CurrentModel(Path(app_dir) / "model" / MODEL, Path(bundle) if bundle else None)
         self.secondary_capture = conf.get("secondary_capture", "false").lower() == "true"
-        self.origins = [origin.strip() for origin in conf.get("origins", "").split(",")]
+        self.access = Access(conf.get("origins", ""), conf.get("hosts", ""))
         super().__init__(
             app_dir,
             studies,
@@ -115,6 +116,12 @@ class ClnetLabelApp(MONAILabelApp):
             return super().train(request)
         except ClnetError as error:
             sys.exit(f"training: {error}")
+
+    def next_sample(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The next image to annotate; MONAI Label adds where its file is."""
+        sample = dict(super().next_sample(request) or {})
+        sample.pop("path", None)
+        return sample
 
     def infer_wsi(self, request: dict[str, Any], datastore: StudyFolder | None = None) -> dict[str, Any]:
         """Refused: a mammogram is not a whole-slide image."""

@@ -5,32 +5,34 @@ of the folder. The id of an image is its path in the folder. An id or tag in a r
 so that no request can reach another file.
 """
 
+import copy
 import json
 import shutil
-import tempfile
-import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from monailabel.datastore.local import LocalDatastore
+from monailabel.datastore.local import DataModel, ImageLabelModel
 from monailabel.interfaces.datastore import DefaultLabelTag
 
 from clnet.apps.label.request_errors import NotFoundError, RequestError
+from clnet.apps.label.whole_datastore import LABELS, WholeDatastore
 from clnet.data.datalist import read_datalist
 from clnet.data.header import ImageHeader, read_header
 from clnet.data.image_errors import ImageError
 from clnet.data.pair import View
 from clnet.data.study import LeftOut, files_in
+from clnet.files import UNFINISHED, whole_file
 
 FINAL = DefaultLabelTag.FINAL.value
 TAGS = tuple(tag.value for tag in DefaultLabelTag)
-LABELS = "labels"
+MOST_BOXES = 100  # in a view
+LONGEST_ID = 64
 Headers = tuple[list[ImageHeader], list[LeftOut]]
 
 
-class StudyFolder(LocalDatastore):
+class StudyFolder(WholeDatastore):
     """A folder of DICOM, PNG and JPEG files.
 
     Args:
@@ -41,11 +43,14 @@ class StudyFolder(LocalDatastore):
     refresh_seconds = 2.0
 
     def __init__(self, folder: str | Path, patterns: Iterable[str]) -> None:
-        self.folder = Path(folder).resolve()
         self._headers: dict[Path, tuple[tuple[int, int], ImageHeader | LeftOut]] = {}
-        self._lock = threading.RLock()
-        # MONAI Label's watcher changes the list while others read it; here it is refreshed on request.
-        super().__init__(str(self.folder), extensions=list(patterns), auto_reload=False)
+        super().__init__(Path(folder).resolve(), list(patterns))
+        with self.locked():
+            damaged = [file for file in (self.folder / LABELS / FINAL).rglob("*.json") if not is_label(file)]
+            for file in damaged:
+                self.set_aside(file)
+            if damaged:
+                self.refresh()
 
     # ----------------------------------------------------------------------------------------------- images
 
@@ -96,9 +101,9 @@ class StudyFolder(LocalDatastore):
         return str(self.file_of(image_id))
 
     def get_image_info(self, image_id: str) -> dict[str, Any]:
-        """The information stored about an image."""
+        """The information stored about an image; MONAI Label adds where its file is."""
         with self._lock:
-            return super().get_image_info(self.known(image_id))
+            return copy.deepcopy(self._datastore.objects[self.known(image_id)].image.info)
 
     def add_image(self, image_id: str, image_filename: str, image_info: dict[str, Any]) -> str:
         """Add an uploaded image, if clnet can read it."""
@@ -117,12 +122,17 @@ class StudyFolder(LocalDatastore):
             )
         if (self.folder / name).exists():
             raise RequestError(f"image {name!r} already exists; remove it first, or choose another name")
-        with self._changing():
-            return super().add_image(name, image_filename, image_info)
+        with self.locked():
+            with whole_file(self.folder / name) as unfinished:
+                shutil.copy(image_filename, unfinished)
+            info = {**image_info, "ts": int(time.time()), "name": name}
+            self._datastore.objects[name] = ImageLabelModel(image=DataModel(info=info))
+            self._update_datastore_file()
+        return name
 
     def remove_image(self, image_id: str) -> None:
         """Remove an image and its labels."""
-        with self._changing():
+        with self.locked():
             super().remove_image(self.known(image_id))
 
     def update_image_info(self, image_id: str, info: dict[str, Any]) -> None:
@@ -131,54 +141,38 @@ class StudyFolder(LocalDatastore):
 
     def update_images(self, infos: Mapping[str, Mapping[str, Any]]) -> None:
         """Store information about several images at once."""
-        with self._changing():
+        with self.locked():
             for image_id, info in infos.items():
                 self._datastore.objects[self.known(image_id)].image.info.update(info)
             self._update_datastore_file()
 
-    def refresh(self) -> None:
-        """Look for new and removed files."""
-        with self._lock:
-            super().refresh()
-
     # ----------------------------------------------------------------------------------------------- labels
 
-    def view_label(self, image_id: str) -> dict[str, Any] | None:
-        """The final label of an image, see `save_view_label`; None if it has none."""
-        with self._lock:
-            image_id = self.known(image_id)
-            if FINAL not in self._datastore.objects[image_id].labels:
-                return None
-            return read_view_label(Path(super().get_label_uri(image_id, FINAL)))
-
-    def save_view_label(self, image_id: str, boxes: Any, lesion_ids: Any, info: dict[str, Any]) -> None:
-        """Save the boxes of an image and the lesion of each box as its final label."""
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "label.json"
-            file.write_text(json.dumps({"boxes": boxes, "lesion_ids": lesion_ids}) + "\n", encoding="utf-8")
-            self.save_label(image_id, str(file), FINAL, info)
+    def view_labels(self, image_ids: Iterable[str]) -> list[dict[str, Any] | None]:
+        """The final label of each image, see `read_view_label`; None where there is none."""
+        with self.locked():
+            known = [self.known(image_id) for image_id in image_ids]
+            labelled = [FINAL in self._datastore.objects[image_id].labels for image_id in known]
+            return [
+                read_view_label(self.label_file(image_id, FINAL)) if has_label else None
+                for image_id, has_label in zip(known, labelled, strict=True)
+            ]
 
     def save_label(
         self, image_id: str, label_filename: str, label_tag: str, label_info: dict[str, Any]
     ) -> str:
-        """Save a label, if it is valid: boxes and lesion ids as JSON."""
-        read_view_label(Path(label_filename))
-        image_id, tag = self.known(image_id), _known_tag(label_tag)
-        with self._changing():
-            place = Path(self._datastore.label_path(tag)) / f"{image_id}.json"
-            place.parent.mkdir(parents=True, exist_ok=True)
-            # MONAI Label keeps the ending of the file, and a client may have given it any name.
-            with tempfile.TemporaryDirectory() as folder:
-                copy = shutil.copy(label_filename, Path(folder) / "label.json")
-                return super().save_label(image_id, str(copy), tag, label_info)
+        """Save the label of one image, if it is valid: boxes and lesion ids as JSON."""
+        image_id, label = self.known(image_id), read_view_label(Path(label_filename))
+        self.save_labels({image_id: label}, _known_tag(label_tag), label_info)
+        return image_id
 
     def remove_label(self, label_id: str, label_tag: str) -> None:
         """Remove the label of an image."""
         label_id = self.known(label_id)
-        if not self.get_label_uri(label_id, label_tag):
-            raise NotFoundError(f"image {label_id!r} has no label {label_tag!r}")
-        with self._changing():
-            super().remove_label(label_id, label_tag)
+        with self.locked():
+            if not self.get_label_uri(label_id, label_tag):
+                raise NotFoundError(f"image {label_id!r} has no label {label_tag!r}")
+            self.save_labels({label_id: None}, label_tag, {})
 
     def get_label_uri(self, label_id: str, label_tag: str) -> str:
         """The file of a label; "" if there is none."""
@@ -188,14 +182,12 @@ class StudyFolder(LocalDatastore):
         """The information stored with a label."""
         return super().get_label_info(self.known(label_id), _known_tag(label_tag))
 
-    # --------------------------------------------------------------------------------------------- internal
+    def update_label_info(self, label_id: str, label_tag: str, info: dict[str, Any]) -> None:
+        """Store information with a label."""
+        with self.locked():
+            super().update_label_info(self.known(label_id), _known_tag(label_tag), info)
 
-    @contextmanager
-    def _changing(self) -> Iterator[None]:
-        """Around changes of the list: one thread at a time, from what other processes have written."""
-        with self._lock:
-            self._init_from_datastore_file()
-            yield
+    # --------------------------------------------------------------------------------------------- internal
 
     def _header(self, file: Path) -> ImageHeader | LeftOut:
         """Read once, and again when the file has changed."""
@@ -235,7 +227,8 @@ class StudyFolder(LocalDatastore):
                 yield file
 
     def _is_image(self, file: Path) -> bool:
-        return file.suffix != ".json" and any(file.match(pattern) for pattern in self._extensions)
+        may_be = file.suffix not in (".json", UNFINISHED)
+        return may_be and any(file.match(pattern) for pattern in self._extensions)
 
 
 def split_headers(found: Iterable[ImageHeader | LeftOut]) -> Headers:
@@ -257,7 +250,7 @@ def read_view_label(file: Path) -> dict[str, Any]:
         View(Path("label"), content["boxes"], tuple(content["lesion_ids"]))
         if not are_lesion_ids(content["lesion_ids"]):
             raise ValueError("lesion_ids")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise RequestError(
             f"{file.name} is not a label ({type(error).__name__}); expected JSON: "
             '{"boxes": [[x_min, y_min, x_max, y_max], …], "lesion_ids": ["1", …]}'
@@ -265,9 +258,22 @@ def read_view_label(file: Path) -> dict[str, Any]:
     return {"boxes": content["boxes"], "lesion_ids": content["lesion_ids"]}
 
 
+def is_label(file: Path) -> bool:
+    """Whether `read_view_label` can read a file."""
+    try:
+        read_view_label(file)
+    except RequestError:
+        return False
+    return True
+
+
 def are_lesion_ids(ids: Any) -> bool:
-    """Whether this is a list of printable strings."""
-    return isinstance(ids, list) and all(isinstance(i, str) and i and i.isprintable() for i in ids)
+    """Whether this is a list of printable strings, neither longer than a person would write it."""
+    return (
+        isinstance(ids, list)
+        and len(ids) <= MOST_BOXES
+        and all(isinstance(i, str) and 0 < len(i) <= LONGEST_ID and i.isprintable() for i in ids)
+    )
 
 
 def _known_tag(tag: str) -> str:

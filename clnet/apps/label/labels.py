@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from clnet.apps.label.datastore import FINAL, StudyFolder, are_lesion_ids
+from clnet.apps.label.datastore import FINAL, LONGEST_ID, MOST_BOXES, StudyFolder, are_lesion_ids
 from clnet.apps.label.pairs import ImagePair
 from clnet.apps.label.request_errors import RequestError
 from clnet.data.pair import VIEW_NAMES, Pair
@@ -17,7 +17,7 @@ FORM = '{"cc": {"boxes": [[x_min, y_min, x_max, y_max], …], "lesion_ids": ["1"
 
 def label_of(datastore: StudyFolder, pair: ImagePair) -> dict[str, Any] | None:
     """The label of a pair, in the form of `FORM`; None if neither view has one."""
-    parts = {view: datastore.view_label(image) for view, image in pair.images.items()}
+    parts = dict(zip(pair.images, datastore.view_labels(pair.images.values()), strict=True))
     if all(part is None for part in parts.values()):
         return None
     return {view: parts.get(view) for view in VIEW_NAMES}
@@ -49,18 +49,18 @@ def save_pair_label(datastore: StudyFolder, pair: ImagePair, label: Any, info: d
     """
     _check_form(label, pair)
     views = labelled_pair(pair, label).views
-    for name, image in pair.images.items():
-        if name in views:
-            datastore.save_view_label(image, views[name].boxes.tolist(), views[name].lesion_ids, dict(info))
-        elif datastore.view_label(image) is not None:
-            datastore.remove_label(image, FINAL)
+    parts = {
+        image: {"boxes": views[name].boxes.tolist(), "lesion_ids": list(views[name].lesion_ids)}
+        if name in views
+        else None
+        for name, image in pair.images.items()
+    }
+    datastore.save_labels(parts, FINAL, info)
 
 
 def remove_pair_label(datastore: StudyFolder, pair: ImagePair) -> None:
     """Remove the label of a pair."""
-    for image in pair.images.values():
-        if datastore.view_label(image) is not None:
-            datastore.remove_label(image, FINAL)
+    datastore.save_labels(dict.fromkeys(pair.images.values()), FINAL, {})
 
 
 def _check_form(label: Any, pair: ImagePair) -> None:
@@ -75,6 +75,9 @@ def _check_form(label: Any, pair: ImagePair) -> None:
         if not isinstance(part, dict) or set(part) != {"boxes", "lesion_ids"}:
             raise RequestError(f"{name} is invalid; expected {FORM}")
         if not are_lesion_ids(part["lesion_ids"]):
-            raise RequestError(f"{name}: lesion_ids must be a list of strings, one for each box")
+            raise RequestError(
+                f"{name}: lesion_ids must be a list of strings, one for each box: at most {MOST_BOXES}, "
+                f"each of at most {LONGEST_ID} characters"
+            )
         if not isinstance(part["boxes"], list):
             raise RequestError(f"{name}: boxes must be a list of [x_min, y_min, x_max, y_max]")

@@ -6,7 +6,6 @@ status 4xx and a message that says what is wrong, without any path of this machi
 
 import logging
 from collections.abc import Awaitable, Callable
-from urllib.parse import urlsplit
 
 import requests
 from fastapi import HTTPException, Request, Response
@@ -17,9 +16,11 @@ from monailabel.config import settings
 from monailabel.interfaces.exception import MONAILabelException
 from monailabel.interfaces.utils.app import app_instance
 
+from clnet.apps.label.access import HEADERS, reason_to_refuse_body
 from clnet.apps.label.request_errors import RequestError
 from clnet.apps.label.routes import router
 from clnet.errors import ClnetError
+from clnet.files import WriteError
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,9 @@ def error_response(status: int, message: str) -> JSONResponse:
 
 @app.exception_handler(ClnetError)
 def on_clnet_error(request: Request, error: ClnetError) -> Response:
-    """Input that clnet rejects."""
+    """Input that clnet rejects, or a disk that is full."""
+    if isinstance(error, WriteError):
+        return error_response(507, str(error))
     return error_response(error.status if isinstance(error, RequestError) else 422, str(error))
 
 
@@ -77,24 +80,29 @@ def on_unchecked_value(request: Request, error: Exception) -> Response:
 
 @app.middleware("http")
 async def check_request(request: Request, respond: Callable[[Request], Awaitable[Response]]) -> Response:
-    """Refuse what no endpoint of MONAI Label would refuse."""
-    refusal = reason_to_refuse(request)
-    return await respond(request) if refusal is None else error_response(*refusal)
+    """Refuse what no endpoint of MONAI Label would refuse.
+
+    MONAI Label accepts requests from pages of all sites; its own setting for this keeps it from starting.
+    """
+    refusal = (
+        app_instance().access.reason_to_refuse(request)
+        or reason_to_refuse_body(request)
+        or reason_to_refuse(request)
+    )
+    response = await respond(request) if refusal is None else error_response(*refusal)
+    response.headers.update(HEADERS)
+    return response
 
 
 def reason_to_refuse(request: Request) -> tuple[int, str] | None:
     """Status and message if the request must be refused."""
-    parts = request.url.path.strip("/").split("/")
+    parts = request.scope["path"].strip("/").split("/")
     instance = app_instance()
     tasks = {"train": instance._trainers, "scoring": instance._scoring_methods, "batch": instance._infers}
-    origin = urlsplit(request.headers.get("origin", ""))
     if ".." in parts:
         return 404, "'..' is not allowed in a path"
     if parts[0] in tasks and request.method == "POST" and parts[-1] not in (*tasks[parts[0]], parts[0]):
         return 404, f"there is no {parts[0]} task {parts[-1]!r}; expected {', '.join(tasks[parts[0]])}"
     if parts[0] == "model" and request.method != "GET":
         return 403, "only training changes the model"
-    # MONAI Label accepts requests from pages of all sites; its own setting for this keeps it from starting.
-    if origin.netloc not in ("", request.headers.get("host")) and origin.geturl() not in instance.origins:
-        return 403, "pages of other sites may not send requests; --conf origins lists exceptions"
     return None

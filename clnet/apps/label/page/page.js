@@ -16,6 +16,7 @@ import { makeToolbar } from "./toolbar.js";
 import { warnBeforeLeaving } from "./unsaved.js";
 
 const server = new Server(signIn);
+server.takeTokenFromAddress();
 const desk = new Desk();
 const grey = new GreyWindow();
 const stage = new Stage(desk, grey);

@@ -2,6 +2,7 @@
 
 const ROOT = new URL("../", import.meta.url);
 const TOKEN = "clnet-token";
+const TOKEN_IN_ADDRESS = "#token=";
 const LONGEST_TEXT = 400;
 const MIN_SCORE = 0.05; // of the findings to request; the page's slider hides more of them
 
@@ -68,6 +69,13 @@ export class Server {
     if (!answer.ok) throw new ServerError(answer.status, await wordsOf(answer));
     const { access_token: token } = await answer.json();
     this.keepToken(token);
+  }
+
+  // The address that the server prints when it starts ends in its token; a reload or a bookmark should not.
+  takeTokenFromAddress() {
+    if (!location.hash.startsWith(TOKEN_IN_ADDRESS)) return;
+    this.keepToken(decodeURIComponent(location.hash.slice(TOKEN_IN_ADDRESS.length)));
+    history.replaceState(null, "", location.pathname);
   }
 
   keepToken(token) {
