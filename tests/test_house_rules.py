@@ -27,6 +27,7 @@ ROOMS = [
     "predict",
     "evaluation",
     "runs",
+    "serve",
     "apps",
     "cli",
 ]
