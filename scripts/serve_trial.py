@@ -1,9 +1,9 @@
 """Whether `clnet serve` loses anything: studies are sent to it by dcmtk while it is killed at random moments.
 
-Every tenth study has a damaged image, and another tenth is never sent to its end. Senders send a study again
-until all its images have been accepted, as archives do. The destination, dcmtk's storescp, is away for a third
-of the time. At the end each study must be there exactly once: one report, about all its images that are whole,
-beside those that it names as its predecessors.
+Every tenth study has a damaged image, and another tenth is never sent to its end. Senders send a study
+again until all its images have been accepted, as archives do. The destination, dcmtk's storescp, is away for
+a third of the time. At the end each study must be there exactly once: one report about all its images that
+are whole, beside those of fewer images that it replaces.
 """
 
 import argparse
@@ -250,13 +250,10 @@ def main(words: list[str]) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     trial = run(folder, options.studies, options.kills, options.associations, options.seed, options.model)
     seconds = latencies(folder / "log.jsonl")
-    print(
-        f"studies {len(trial.whole)}, images {len(list((folder / 'sent').rglob('*.dcm')))}, kills {trial.kills}"
-    )
+    images = len(list((folder / "sent").rglob("*.dcm")))
+    print(f"studies {len(trial.whole)}, images {images}, kills {trial.kills}, {trial.seconds:.0f} s")
     print(f"lost {trial.lost}, twice {trial.twice}, replaced by a later report {trial.replaced}")
-    print(
-        f"failed {dict(trial.failed) or 0}, {trial.seconds:.0f} s, median latency {statistics.median(seconds):.1f} s"
-    )
+    print(f"failed {dict(trial.failed) or 0}, median latency {statistics.median(seconds):.1f} s")
     if options.keep is None:
         shutil.rmtree(folder)
     return int(bool(trial.lost or trial.twice or trial.failed))

@@ -23,11 +23,15 @@ ELSEWHERE = {
     "docs/label.md": ("apps/test_label_docs.py",),
     "docs/quickstart.md": ("bundle/test_real_data_page.py",),
     "docs/real_data.md": ("bundle/test_real_data_page.py",),
+    "docs/serve.md": ("serve/test_serve_page.py",),
     "docs/training.md": ("bundle/test_runs.py",),
 }
 # What runs these tests, or needs the network to set up; CI runs them as they are, and the commands of
 # ./scripts/deploy and ./scripts/label in tests/apps.
-TESTS = ("./scripts/test", "./scripts/test_deploy", "./scripts/test_label", "./scripts/test_viewers")
+TESTS = (
+    "./scripts/test",
+    *(f"./scripts/test_{part}" for part in ("deploy", "label", "viewers", "serve")),
+)
 SET_UP = ("./scripts/demo", "./scripts/deploy", "./scripts/label", *TESTS)
 # What takes minutes or hours; tests/scripts runs them with a tiny budget.
 LONG = {

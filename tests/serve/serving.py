@@ -3,15 +3,15 @@
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import urllib.error
 import urllib.request
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import warm_processes
 import yaml
 from serve_images import bytes_of
 from servers import free_port, wait_for
@@ -65,25 +65,25 @@ class ServedNode:
 
     def start(self, *words, wait=True):
         """Start it; returns when it listens."""
-        with self.log.open("a") as log:
-            self.process = subprocess.Popen(self.command(*words), stdout=log, stderr=log)
+        command = self.command(*words)
+        self.process = warm_processes.start(command[1:], self.folder, output=self.log, errors=self.log)
         if wait:
             wait_for(
                 lambda: self.status_of("/ready") == 200,
-                lambda: self.process.poll() is not None and self.log.read_text()[-4000:],
+                lambda: not self.process.is_alive() and self.log.read_text()[-4000:],
             )
         return self
 
     def kill(self):
         """End it at once."""
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
+        self.process.kill()
+        self.process.join()
 
     def stop(self):
         """End it gently; returns the exit status."""
-        with suppress(ProcessLookupError):
-            self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=120)
+        self.process.terminate()
+        self.process.join(120)
+        return self.process.exitcode
 
     def ask(self, path, headers=None, data=None):
         """(status, content) of a request."""
@@ -117,7 +117,7 @@ class ServedNode:
         """Wait for as many studies in these states."""
         return wait_for(
             lambda: all(self.states()[name] == number for name, number in numbers.items()),
-            lambda: self.process.poll() is not None and self.log.read_text()[-4000:],
+            lambda: not self.process.is_alive() and self.log.read_text()[-4000:],
             seconds,
         )
 
@@ -134,7 +134,7 @@ def serving(folder, *words, **settings):
     try:
         yield node.start(*words)
     finally:
-        if node.process and node.process.poll() is None:
+        if node.process and node.process.is_alive():
             node.stop()
 
 

@@ -9,7 +9,7 @@ import pydicom
 import pytest
 from dicomweb_client import DICOMwebClient
 from serve_images import SECRETS, bytes_of, copy_of, studies
-from servers import DICOMWEB_PLUGIN, ask_orthanc, free_port, running, wait_for
+from servers import ask_orthanc, free_port, start_orthanc, wait_for
 from serving import ServedNode, echo, needs, serving, storescp, storescu, write_study
 
 KINDS = {"SR", "PR", "OT"}  # what `clnet predict` writes by default: measurements, presentation, picture
@@ -192,7 +192,8 @@ def test_a_drained_node_takes_nothing_more_and_ends(tmp_path):
         assert node.status_of("/ready") == 503
         refused = storescu(node.dicom, write_study(tmp_path / "more", copy_of(studies()[0], 7)))
         assert refused.returncode != 0
-        assert node.process.wait(timeout=120) == 0
+        node.process.join(120)
+        assert node.process.exitcode == 0
         said = subprocess.run(node.command("status"), check=True, capture_output=True, text=True).stdout
         assert "done 1" in said
 
@@ -201,24 +202,16 @@ ORTHANC = needs("Orthanc")
 
 
 def orthanc(folder, node, http, dicom):
-    """An Orthanc that knows the node; see `running`."""
+    """An Orthanc that knows the node."""
     folder.mkdir()
-    settings = {
-        "StorageDirectory": str(folder / "storage"),
-        "IndexDirectory": str(folder / "storage"),
-        "HttpPort": http,
-        "DicomPort": dicom,
-        "DicomAet": "ORTHANC",
-        "StableAge": 1,
-        "RemoteAccessAllowed": False,
-        "AuthenticationEnabled": False,
-        "DicomModalities": {"clnet": ["CLNET", "127.0.0.1", node]},
-        "Plugins": [str(DICOMWEB_PLUGIN)] if DICOMWEB_PLUGIN.exists() else [],
-        "DicomWeb": {"Enable": True, "Root": "/dicom-web/"},
-    }
-    (folder / "orthanc.json").write_text(json.dumps(settings))
-    return running(
-        ["Orthanc", folder / "orthanc.json"], folder / "orthanc.txt", f"http://127.0.0.1:{http}/system"
+    return start_orthanc(
+        folder,
+        HttpPort=http,
+        DicomServerEnabled=True,
+        DicomPort=dicom,
+        DicomAet="ORTHANC",
+        StableAge=1,
+        DicomModalities={"clnet": ["CLNET", "127.0.0.1", node]},
     )
 
 

@@ -4,7 +4,6 @@ import os
 import pwd
 import shutil
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 import pydicom
@@ -95,5 +94,4 @@ def test_two_nodes_share_the_work_and_one_takes_over_from_the_other(database, tm
         assert {report.StudyInstanceUID for report in reports} == {f"2.25.77{20 + n}" for n in range(number)}
     finally:
         first.stop()
-        with suppress(ProcessLookupError):
-            second.kill()
+        second.kill()
