@@ -10,6 +10,7 @@ from clnet.errors import ClnetError
 from clnet.predict.bundle import load
 from clnet.predict.folder_run import PredictSettings, predict_with
 from clnet.predict.studies import STUDIES
+from clnet.reports.dicom import DEFAULT_REPORTS
 from clnet.reports.predecessor import refer_to_predecessor
 from clnet.runs.allocator import keep_freed_memory
 from clnet.serve.settings import ServeSettings
@@ -48,7 +49,7 @@ class Analyser:
             min_score=settings.min_score,
             workers=0,  # processes must not be forked off one with threads
             secondary_capture=settings.secondary_capture,
-            reports=settings.reports,
+            reports=DEFAULT_REPORTS if settings.reports is None else settings.reports,
         )
 
     def analyse(self, images: Path, results: Path, before: Path | None) -> Outcome:

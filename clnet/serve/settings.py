@@ -9,7 +9,6 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from clnet.errors import ClnetError
-from clnet.reports.dicom import DEFAULT_REPORTS
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 AeTitle = Annotated[str, Field(min_length=1, max_length=16, pattern=r"^[!-\[\]-~]([ -\[\]-~]*[!-\[\]-~])?$")]
@@ -18,6 +17,27 @@ Seconds = Annotated[float, Field(gt=0)]
 
 class ServeError(ClnetError):
     """Invalid settings of a node, or a node that cannot start."""
+
+
+def read_token(file: Path | None) -> str:
+    """The content of a file with a token or a password; "" without one."""
+    if file is None:
+        return ""
+    try:
+        token = file.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise ServeError(f"{file}: cannot be read ({error.strerror})") from error
+    if not token:
+        raise ServeError(f"{file}: is empty; a token is expected")
+    return token
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is reached from this machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 class _Settings(BaseModel):
@@ -280,7 +300,7 @@ class ServeSettings(_Settings):
     device: str | None = None
     min_score: float | None = None
     secondary_capture: bool = False
-    reports: tuple[str, ...] = DEFAULT_REPORTS
+    reports: tuple[str, ...] | None = None
     quiet_seconds: Seconds = 60
     dicom: Dicom = Dicom()
     http: Http = Http()
@@ -331,24 +351,3 @@ def read_settings(file: Path | None) -> ServeSettings:
         message = first["msg"].removeprefix("Value error, ")
         given = "" if isinstance(first["input"], (dict, _Settings)) else f" is {first['input']!r}"
         raise ServeError(f"{file}: {place}{given}: {message}") from error
-
-
-def read_token(file: Path | None) -> str:
-    """The content of a file with a token or a password; "" without one."""
-    if file is None:
-        return ""
-    try:
-        token = file.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise ServeError(f"{file}: cannot be read ({error.strerror})") from error
-    if not token:
-        raise ServeError(f"{file}: is empty; a token is expected")
-    return token
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is reached from this machine alone."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
