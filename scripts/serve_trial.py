@@ -11,23 +11,27 @@ import io
 import json
 import queue
 import random
+import resource
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pydicom
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 from servers import free_port, is_up, wait_for
 
 from clnet.phantom import PhantomSettings, make_phantom
+from clnet.serve.ledger import Ledger
 
 QUIET_SECONDS = 3
 UP_SECONDS = (0.0, 20.0)
@@ -44,6 +48,8 @@ class Trial:
         failed: studies that the node gave up, with the reason.
         kills: how often it was killed.
         seconds: how long it all took.
+        memory: megabytes that the node held, from time to time after everything was sent.
+        steps: seconds in each step, since the last start.
     """
 
     whole: dict[str, set[str]] = field(default_factory=dict)
@@ -53,6 +59,8 @@ class Trial:
     failed: Counter[str] = field(default_factory=Counter)
     kills: int = 0
     seconds: float = 0.0
+    memory: list[int] = field(default_factory=list)
+    steps: dict[str, float] = field(default_factory=dict)
 
 
 def make_studies(folder: Path, number: int, trial: Trial) -> list[list[Path]]:
@@ -134,7 +142,7 @@ def send_all(studies: list[list[Path]], port: int, associations: int) -> list[th
     return threads
 
 
-def judge(trial: Trial, archive: Path, status: list[str]) -> None:
+def judge(trial: Trial, archive: Path) -> None:
     """Compare what has arrived with what was sent."""
     found: dict[str, list[tuple[set[str], set[str], str]]] = {uid: [] for uid in trial.whole}
     for file in archive.iterdir():
@@ -154,9 +162,24 @@ def judge(trial: Trial, archive: Path, status: list[str]) -> None:
         trial.lost += not final
         trial.twice += len(final) > 1
         trial.replaced += len(found[uid]) - len(final)
-    for line in status:
-        if " failed " in line and " images" in line:
-            trial.failed[line.partition("images")[2].strip()] += 1
+
+
+def _memory(process: int) -> int:
+    """Megabytes that a process holds."""
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    return pages * resource.getpagesize() // 2**20
+
+
+def _seconds_of_steps(address: str) -> dict[str, float]:
+    """Seconds spent in each step, since the node was started last."""
+    with urllib.request.urlopen(address, timeout=60) as answer:  # noqa: S310  loopback
+        text = answer.read().decode()
+    return {
+        sample.labels["step"]: sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == "clnet_step_seconds_sum"
+    }
 
 
 def run(folder: Path, studies: int, kills: int, associations: int, seed: int, model: str) -> Trial:
@@ -209,19 +232,22 @@ def run(folder: Path, studies: int, kills: int, associations: int, seed: int, mo
         sender.join()
     wait_for(lambda: is_up(f"http://127.0.0.1:{http}/health"))
 
-    def status() -> list[str]:
-        words = [*python, "status", "--config", str(config)]
-        return subprocess.run(words, capture_output=True, text=True, check=False).stdout.splitlines()
+    ledger = Ledger(f"sqlite:///{folder / 'node' / 'queue.sqlite'}")
 
     def is_done() -> bool:
-        counts = dict(zip(*[iter(status()[0].split())] * 2, strict=True))
-        return int(counts["done"]) + int(counts["failed"]) == studies
+        if isinstance(node.process, subprocess.Popen):
+            trial.memory.append(_memory(node.process.pid))
+        counts = ledger.counts()
+        return counts["done"] + counts["failed"] == studies
 
-    wait_for(is_done, seconds=60 + 10 * studies)
+    wait_for(is_done, seconds=60 + 30 * studies)
     trial.seconds = time.monotonic() - began
+    trial.steps = _seconds_of_steps(f"http://127.0.0.1:{http}/metrics")
     node.end(signal.SIGTERM)
     archive.end(signal.SIGTERM)
-    judge(trial, folder / "archive", status())
+    trial.failed.update(study.reason for study in ledger.last_studies(studies, "failed"))
+    ledger.close()
+    judge(trial, folder / "archive")
     return trial
 
 
@@ -251,9 +277,16 @@ def main(words: list[str]) -> int:
     trial = run(folder, options.studies, options.kills, options.associations, options.seed, options.model)
     seconds = latencies(folder / "log.jsonl")
     images = len(list((folder / "sent").rglob("*.dcm")))
-    print(f"studies {len(trial.whole)}, images {images}, kills {trial.kills}, {trial.seconds:.0f} s")
+    images = len(list((folder / "sent").rglob("*.dcm")))
+    print(f"studies {len(trial.whole)}, images {images}, kills {trial.kills}")
     print(f"lost {trial.lost}, twice {trial.twice}, replaced by a later report {trial.replaced}")
-    print(f"failed {dict(trial.failed) or 0}, median latency {statistics.median(seconds):.1f} s")
+    print(f"failed {dict(trial.failed) or 0}")
+    print(f"{trial.seconds:.0f} s, {60 * len(trial.whole) / trial.seconds:.1f} studies a minute")
+    p50, p99 = np.percentile(seconds, (50, 99))
+    print(f"from the last image to the result: p50 {p50:.1f} s, p99 {p99:.1f} s")
+    total = sum(trial.steps.values())
+    print("steps " + ", ".join(f"{step} {share / total:.0%}" for step, share in trial.steps.items()))
+    print(f"memory {trial.memory[0]} MB when all was sent, {trial.memory[-1]} MB at the end")
     if options.keep is None:
         shutil.rmtree(folder)
     return int(bool(trial.lost or trial.twice or trial.failed))

@@ -12,15 +12,9 @@ if TYPE_CHECKING:
     from clnet.serve.ledger import Ledger
 
 _NEEDED = (
-    "pynetdicom",
-    "dicomweb_client",
-    "prometheus_client",
-    "sqlalchemy",
-    "pydantic",
-    "uvicorn",
-    "starlette",
+    *("pynetdicom", "dicomweb_client", "prometheus_client", "procrastinate", "psycopg", "pydantic"),
+    *("python_multipart", "sqlalchemy", "starlette", "uvicorn"),
 )
-_NEEDED = (*_NEEDED, "python_multipart", "procrastinate", "psycopg")
 SHOWN = 20
 
 

@@ -18,14 +18,14 @@ from typing import Any
 _logger = logging.getLogger("clnet.serve")
 
 
-def log(event: str, level: int = logging.INFO, **facts: Any) -> None:
+def log(event: str, **facts: Any) -> None:
     """Write a line of the structured log; no fact may identify a patient."""
-    _logger.log(level, event, extra={"facts": facts})
+    _logger.info(event, extra={"facts": facts})
 
 
 def warn(event: str, **facts: Any) -> None:
     """Write a warning of the structured log."""
-    log(event, logging.WARNING, **facts)
+    _logger.warning(event, extra={"facts": facts})
 
 
 class _JsonLines(logging.Formatter):

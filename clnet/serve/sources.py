@@ -6,6 +6,7 @@ the process was killed.
 
 import io
 from datetime import date, timedelta
+from typing import Any
 from urllib.parse import urlsplit
 
 import pydicom
@@ -98,5 +99,5 @@ class Source:
         answer.raise_for_status()
         return answer
 
-    def _json(self, address: str) -> "dict | list":
+    def _json(self, address: str) -> Any:
         return self._get(address).json()
