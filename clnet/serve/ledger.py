@@ -184,9 +184,10 @@ class Ledger:
         )
 
     def due_analyses(self, now: float, limit: int = 100) -> list[Study]:
-        """Complete studies whose time has come, the most urgent first."""
+        """Studies whose time has come, the most urgent first: complete, or left behind while analysing."""
         return self._studies(
-            "WHERE state = 'complete' AND not_before <= :now ORDER BY priority DESC, received LIMIT :limit",
+            "WHERE state IN ('complete', 'analysing') AND not_before <= :now "
+            "ORDER BY priority DESC, received LIMIT :limit",
             now=now,
             limit=limit,
         )
@@ -329,10 +330,6 @@ class Ledger:
             images=images,
         )
         return row["images"]
-
-    def resume(self) -> int:
-        """Analysing → complete, after the only process was killed; returns how many."""
-        return self._change("UPDATE studies SET state = 'complete' WHERE state = 'analysing'")
 
     def retry(self, study_id: str | None = None) -> int:
         """Failed → sending, if it failed there, or complete; returns how many.

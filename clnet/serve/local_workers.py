@@ -30,8 +30,7 @@ class LocalWorkers:
             )
 
     def start(self) -> None:
-        """Begin with what a process before this one has left."""
-        self._ledger.resume()
+        """Begin."""
         for thread in self._threads:
             thread.start()
 
@@ -60,6 +59,7 @@ class LocalWorkers:
                 self._stop.wait(IDLE_SECONDS)
 
     def _analyse(self) -> bool:
+        # Nothing is being analysed now, so that what says so was left behind, by a process that was killed.
         due = self._ledger.due_analyses(time.time(), limit=1)
         for study in due:
             self._steps.analyse(study.study_id, study.images)

@@ -1,9 +1,9 @@
 """The steps shared out among nodes by procrastinate, a job queue in PostgreSQL.
 
 Every node offers what is due as jobs, again and again; a lock on the name of a job keeps it from waiting
-twice, and one on the study keeps two nodes from working on it. Jobs of a node that has died, whose heartbeat
-has stopped, go to another one. When and how often a step is tried again is up to the ledger, as it is without
-PostgreSQL.
+twice, and one on the study keeps two nodes from working on it, even if what is being analysed is offered.
+Jobs of a node that has died, whose heartbeat has stopped, go to another one. When and how often a step is
+tried again is up to the ledger, as it is without PostgreSQL.
 """
 
 import asyncio

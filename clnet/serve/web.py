@@ -4,6 +4,7 @@ import base64
 import binascii
 import hmac
 import re
+import ssl
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -54,6 +55,7 @@ class Web:
         self._settings, self._ledger, self._intake = settings, ledger, intake
         self._metrics, self._audit, self._problems = metrics, audit, problems
         self._token = settings.token
+        authority = settings.tls.authority if settings.tls else None
         config = uvicorn.Config(
             Starlette(routes=self._routes()),
             host=settings.host,
@@ -65,7 +67,8 @@ class Web:
             timeout_graceful_shutdown=5,
             ssl_certfile=settings.tls.certificate if settings.tls else None,
             ssl_keyfile=settings.tls.key if settings.tls else None,
-            ssl_ca_certs=str(settings.tls.authority) if settings.tls and settings.tls.authority else None,
+            ssl_ca_certs=str(authority) if authority else None,
+            ssl_cert_reqs=ssl.CERT_REQUIRED if authority else ssl.CERT_NONE,
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run, name="web")

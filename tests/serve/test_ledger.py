@@ -86,6 +86,16 @@ def test_urgent_studies_go_first_then_those_that_wait_longest(ledger):
     assert [study.study_id for study in ledger.due_analyses(now=9)] == ["urgent", "early", "late"]
 
 
+def test_an_analysis_that_was_killed_begins_again_after_a_while(ledger):
+    receive(ledger)
+    ledger.close_quiet(before=1)
+    ledger.begin_analysis("a", 1, again=100)
+    assert ledger.due_analyses(now=99) == []
+    (study,) = ledger.due_analyses(now=100)
+    assert (study.state, study.attempts) == ("analysing", 1)
+    assert ledger.begin_analysis("a", 1, again=200)
+
+
 def test_what_failed_waits_and_what_failed_for_good_says_why(ledger):
     receive(ledger)
     ledger.close_quiet(before=1)
@@ -200,7 +210,6 @@ class Node(RuleBasedStateMachine):
     def restart(self):
         self.ledger.close()
         self.ledger = self.opened()
-        self.ledger.resume()
         self.analysing.clear()
 
     @invariant()
@@ -217,7 +226,6 @@ class Node(RuleBasedStateMachine):
     def teardown(self):
         """From any state, quiet, steps that succeed and retries lead to done."""
         ledger = self.ledger
-        ledger.resume()
         ledger.retry()
         ledger.close_quiet(before=0)
         for study in ledger.due_analyses(now=1):
