@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.util
+import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,7 +62,10 @@ def _serve(options: argparse.Namespace) -> int:
         from clnet.serve.node import Node
 
         write_log_to_stderr()
-        Node(settings, listens=not options.worker).run()
+        node = Node(settings, listens=not options.worker)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: node.stop())
+        node.run()
         return 0
 
     from clnet.serve.ledger import Ledger

@@ -8,10 +8,9 @@ from typing import Any
 
 from pydicom.dataset import Dataset
 
+from clnet.reports.maker import ALGORITHM, MANUFACTURER
 from clnet.reports.study import StudyReport
 
-MANUFACTURER = "clnet"
-ALGORITHM = "CL-Net"
 # The number of each series, and what its description calls it.
 SERIES: Mapping[str, tuple[int, str]] = {
     "measurements": (9001, "masses"),

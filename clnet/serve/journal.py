@@ -28,9 +28,11 @@ def warn(event: str, **facts: Any) -> None:
     _logger.warning(event, extra={"facts": facts})
 
 
-class _JsonLines(logging.Formatter):
+class JsonLines(logging.Formatter):
+    """A line of JSON for each record."""
+
     def format(self, record: logging.LogRecord) -> str:
-        """One line of JSON."""
+        """The line."""
         time = datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds")
         line: dict[str, Any] = {"time": time, "level": record.levelname.lower()}
         if record.name.startswith("clnet"):
@@ -45,7 +47,7 @@ class _JsonLines(logging.Formatter):
 def write_log_to_stderr() -> None:
     """Make the structured log all that this process says."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_JsonLines())
+    handler.setFormatter(JsonLines())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("clnet").setLevel(logging.INFO)
     for name in ("pynetdicom", "pydicom", "procrastinate"):  # each refused object is a warning to them

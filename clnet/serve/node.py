@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import signal
 import threading
 import time
 from pathlib import Path
@@ -52,6 +51,7 @@ class Node:
             self._ledger,
             settings.limits.object_mb * MEGABYTE,
             settings.limits.free_gb * GIGABYTE,
+            settings.secondary_capture,
         )
         self._audit, metrics = Audit(settings.folder / "audit"), Metrics()
         self._intake = Intake(self._spool, metrics, self._audit)
@@ -65,9 +65,7 @@ class Node:
         ]
 
     def run(self) -> None:
-        """Work until SIGTERM or SIGINT, or until the queue is drained."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._stop.set())
+        """Work until it is stopped, or until the queue is drained."""
         self._spool.clean(ABANDONED_SECONDS if self._ledger.is_shared else 0)
         try:
             self._workers.start()
@@ -96,6 +94,10 @@ class Node:
             self._ledger.close()
             self._audit.close()
         log("stopped")
+
+    def stop(self) -> None:
+        """Let `run` end after the steps that are being done."""
+        self._stop.set()
 
     def _watch(self) -> None:
         """Close studies that have become quiet, offer work, clean up."""

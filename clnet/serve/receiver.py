@@ -11,7 +11,7 @@ from pynetdicom.transport import ThreadedAssociationServer
 
 from clnet.serve.intake import Intake
 from clnet.serve.settings import Dicom, Sender, ServeError, is_loopback
-from clnet.serve.spool import NOT_UNDERSTOOD, STORAGE_CLASSES, RefusedError
+from clnet.serve.spool import NOT_UNDERSTOOD, RefusedError
 
 # A-ASSOCIATE-RJ (PS3.8, 9.3.4): result, source, reason.
 CALLING_TITLE_UNKNOWN, CALLED_TITLE_UNKNOWN, BUSY = (1, 1, 3), (1, 1, 7), (2, 3, 1)
@@ -35,7 +35,7 @@ class Receiver:
         self._ae = AE(settings.ae_title)
         self._ae.maximum_associations = settings.most_associations
         self._ae.add_supported_context(Verification)
-        for sop_class in STORAGE_CLASSES:
+        for sop_class in intake.spool.classes:
             self._ae.add_supported_context(sop_class, AllTransferSyntaxes)
         self._server: ThreadedAssociationServer | None = None
 

@@ -16,7 +16,7 @@ from clnet.serve.destinations import http_session, web_client
 from clnet.serve.intake import Intake
 from clnet.serve.ledger import Ledger
 from clnet.serve.settings import Poll
-from clnet.serve.spool import OUT_OF_RESOURCES, STORAGE_CLASSES, RefusedError
+from clnet.serve.spool import OUT_OF_RESOURCES, RefusedError
 
 MOST_CHANGES = 100
 
@@ -66,7 +66,7 @@ class Source:
             if self._intake.spool.has(study, instance["MainDicomTags"]["SOPInstanceUID"]):
                 continue
             kind = self._get(f"{address}/instances/{instance['ID']}/metadata/SopClassUid").text
-            if kind in STORAGE_CLASSES:
+            if kind in self._intake.spool.classes:
                 self._take(self._get(f"{address}/instances/{instance['ID']}/file").content)
 
     def _ask(self, address: str) -> None:
@@ -79,7 +79,9 @@ class Source:
             for listed in client.search_for_instances(study):
                 tags = pydicom.Dataset.from_json(listed)
                 names = (tags.SeriesInstanceUID, tags.SOPInstanceUID)
-                if tags.SOPClassUID in STORAGE_CLASSES and not self._intake.spool.has(study, names[1]):
+                if tags.SOPClassUID in self._intake.spool.classes and not self._intake.spool.has(
+                    study, names[1]
+                ):
                     file = io.BytesIO()
                     image = client.retrieve_instance(study, *names)
                     image.save_as(file, enforce_file_format=True)

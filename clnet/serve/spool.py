@@ -23,23 +23,19 @@ from clnet.data.deflated import read_tags_of
 from clnet.data.header import FOR_PROCESSING, SECONDARY_CAPTURE
 from clnet.errors import ClnetError
 from clnet.files import UNFINISHED, sync_folder, whole_file
+from clnet.reports.maker import ALGORITHM, MANUFACTURER
 from clnet.serve.ledger import Ledger, Study
 
 # Status codes of C-STORE (PS3.4, B.2.3) and, for an image that differs from one of its name, of PS3.7, C.5.
 OUT_OF_RESOURCES, MISMATCH, NOT_UNDERSTOOD = 0xA700, 0xA900, 0xC000
 NOT_SUPPORTED, DUPLICATE = 0x0122, 0x0111
 MAMMOGRAM = "1.2.840.10008.5.1.4.1.1.1.2"
-STORAGE_CLASSES = (
-    MAMMOGRAM,
-    FOR_PROCESSING,
-    SECONDARY_CAPTURE,
-    *(f"{SECONDARY_CAPTURE}.{n}" for n in "1234"),
-)
-"""The kinds of objects that mammograms come as; nothing else is accepted, our own reports among them."""
+MAMMOGRAMS = (MAMMOGRAM, FOR_PROCESSING)
+SECONDARY_CAPTURES = (SECONDARY_CAPTURE, *(f"{SECONDARY_CAPTURE}.{number}" for number in "1234"))
 GIGABYTE, MEGABYTE = 10**9, 10**6
 _KEYWORDS = [
     *("SOPClassUID", "SOPInstanceUID", "StudyInstanceUID", "SeriesInstanceUID"),
-    *("PatientID", "Modality"),
+    *("PatientID", "Modality", "Manufacturer", "ManufacturerModelName"),
 ]
 
 
@@ -90,9 +86,21 @@ class Spool:
         ledger: its queue.
         most_bytes: of an object.
         free_bytes: that must be left on the disk.
+        secondary_capture: whether mammograms may come as Secondary Capture.
+
+    Attributes:
+        classes: the SOP classes of what is accepted.
     """
 
-    def __init__(self, folder: Path, ledger: Ledger, most_bytes: float, free_bytes: float) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        ledger: Ledger,
+        most_bytes: float,
+        free_bytes: float,
+        secondary_capture: bool = False,
+    ) -> None:
+        self.classes = MAMMOGRAMS + (SECONDARY_CAPTURES if secondary_capture else ())
         self.ledger = ledger
         self.most_bytes, self.free_bytes = most_bytes, free_bytes
         self.root = folder
@@ -136,8 +144,10 @@ class Spool:
         named = (str(tags.SOPClassUID), str(tags.SOPInstanceUID))
         if expected is not None and named != expected:
             raise RefusedError(MISMATCH, "the object is not the one that was announced")
-        if named[0] not in STORAGE_CLASSES:
-            raise RefusedError(NOT_SUPPORTED, f"{UID(named[0]).name} holds no mammogram")
+        if named[0] not in self.classes:
+            raise RefusedError(NOT_SUPPORTED, f"{UID(named[0]).name} is not accepted")
+        if (tags.get("Manufacturer"), tags.get("ManufacturerModelName")) == (MANUFACTURER, ALGORITHM):
+            raise RefusedError(NOT_SUPPORTED, "a report of clnet, which came back")
         study_id, image_id = study_id_of(tags.StudyInstanceUID), image_id_of(tags.SOPInstanceUID)
         file = self.images_of(study_id) / f"{image_id}.dcm"
         self.check_space(len(data))
@@ -151,7 +161,7 @@ class Spool:
             is_new |= self.ledger.received(study_id, image_id, sender, modality, priority, time.time())
             if file.exists():  # unless its study was removed in between, see `remove`
                 break
-        identity = {keyword: str(tags.get(keyword) or "") for keyword in _KEYWORDS}
+        identity = {keyword: str(tags.get(keyword) or "") for keyword in _KEYWORDS[:5]}
         return Accepted(study_id, image_id, is_new, identity)
 
     def has(self, study_uid: str, instance_uid: str) -> bool:

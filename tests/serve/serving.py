@@ -1,10 +1,12 @@
 """A node in a process of its own, and what others say to it."""
 
 import json
+import logging
 import os
 import shutil
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
@@ -15,6 +17,9 @@ import warm_processes
 import yaml
 from serve_images import bytes_of
 from servers import free_port, wait_for
+
+from clnet.serve.journal import JsonLines
+from clnet.serve.settings import read_settings
 
 FAST = {"first_seconds": 0.2, "most_seconds": 1}
 
@@ -43,7 +48,7 @@ class ServedNode:
         self.settings = {
             "folder": str(folder / "node"),
             "model": "phantom",
-            "quiet_seconds": 1,
+            "quiet_seconds": 3,
             "retries": FAST,
             "limits": {"free_gb": 0},
             "retention": {"free_gb": 0},
@@ -127,15 +132,39 @@ class ServedNode:
         return [line for line in lines if line["event"] == name]
 
 
+class NodeHere(ServedNode):
+    """A node in a thread of this process, where what it imports has been imported already."""
+
+    def start(self):
+        """Start it; returns when it listens."""
+        self.handler = logging.FileHandler(self.log)
+        self.handler.setFormatter(JsonLines())
+        logging.getLogger().addHandler(self.handler)
+        logging.getLogger("clnet").setLevel(logging.INFO)
+        from clnet.serve.node import Node  # not for those that need no model
+
+        self.node = Node(read_settings(self.config))
+        self.process = threading.Thread(target=self.node.run)
+        self.process.start()
+        wait_for(lambda: self.status_of("/ready") == 200, lambda: not self.process.is_alive())
+        return self
+
+    def stop(self):
+        """End it gently."""
+        self.node.stop()
+        self.process.join(120)
+        logging.getLogger().removeHandler(self.handler)
+        self.handler.close()
+
+
 @contextmanager
-def serving(folder, *words, **settings):
+def serving(folder, **settings):
     """A node that is stopped at the end."""
-    node = ServedNode(folder, **settings)
+    node = NodeHere(folder, **settings)
     try:
-        yield node.start(*words)
+        yield node.start()
     finally:
-        if node.process and node.process.is_alive():
-            node.stop()
+        node.stop()
 
 
 def write_study(folder, study):

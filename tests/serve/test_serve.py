@@ -2,7 +2,6 @@
 
 import base64
 import json
-import subprocess
 import time
 
 import pydicom
@@ -10,7 +9,9 @@ import pytest
 from dicomweb_client import DICOMwebClient
 from serve_images import SECRETS, bytes_of, copy_of, studies
 from servers import ask_orthanc, free_port, start_orthanc, wait_for
-from serving import ServedNode, echo, needs, serving, storescp, storescu, write_study
+from serving import NodeHere, echo, needs, serving, storescp, storescu, write_study
+
+from clnet.cli.main import main
 
 KINDS = {"SR", "PR", "OT"}  # what `clnet predict` writes by default: measurements, presentation, picture
 TOKEN = "a-token-for-tests"  # noqa: S105
@@ -116,17 +117,17 @@ def test_what_cannot_be_used_is_refused_with_a_status(node, study, tmp_path):
 
 
 @needs("storescu")
-def test_a_study_of_damaged_images_fails_and_says_why(node, tmp_path):
+def test_a_study_of_damaged_images_fails_and_says_why(node, tmp_path, capsys):
     damaged = copy_of(studies()[0][:1], 3)
     damaged[0].PixelData = damaged[0].PixelData[:100]
     storescu(node.dicom, write_study(tmp_path / "damaged", damaged))
     node.wait_until(failed=1)
     _, page = node.ask("/status", {"Authorization": f"Bearer {TOKEN}"})
     assert "Retry" in page.decode()
-    said = subprocess.run(node.command("status"), capture_output=True, text=True, check=False)
-    assert said.returncode == 1
-    assert "failed 1" in said.stdout
-    line = next(line for line in said.stdout.splitlines() if " failed " in line and "images" in line)
+    assert main(["serve", "status", "--config", str(node.config)]) == 1
+    said = capsys.readouterr().out
+    assert "failed 1" in said
+    line = next(line for line in said.splitlines() if " failed " in line and "images" in line)
     assert "PixelData" in line or "pixel" in line.lower()
 
 
@@ -185,17 +186,17 @@ def test_identities_are_in_the_audit_log_alone(node):
 
 
 @needs("storescu")
-def test_a_drained_node_takes_nothing_more_and_ends(tmp_path):
+def test_a_drained_node_takes_nothing_more_and_ends(tmp_path, capsys):
     with serving(tmp_path / "drained", quiet_seconds=2) as node:
         storescu(node.dicom, write_study(tmp_path / "study", copy_of(studies()[0], 6)))
-        subprocess.run(node.command("drain"), check=True, capture_output=True)
+        assert main(["serve", "drain", "--config", str(node.config)]) == 0
         assert node.status_of("/ready") == 503
         refused = storescu(node.dicom, write_study(tmp_path / "more", copy_of(studies()[0], 7)))
         assert refused.returncode != 0
         node.process.join(120)
-        assert node.process.exitcode == 0
-        said = subprocess.run(node.command("status"), check=True, capture_output=True, text=True).stdout
-        assert "done 1" in said
+        assert not node.process.is_alive()
+        assert main(["serve", "status", "--config", str(node.config)]) == 0
+        assert "done 1" in capsys.readouterr().out
 
 
 ORTHANC = needs("Orthanc")
@@ -227,7 +228,7 @@ def test_an_orthanc_gives_studies_and_takes_reports(way, tmp_path):
     }[way]
     asked = {"changes": {"orthanc": address}, "QIDO": {"qido": f"{address}/dicom-web"}}.get(way)
     poll = [{"name": "orthanc", "every_seconds": 0.5, **asked}] if asked else []
-    node = ServedNode(tmp_path / "node", destinations=[{"name": "orthanc", **back}], poll=poll)
+    node = NodeHere(tmp_path / "node", destinations=[{"name": "orthanc", **back}], poll=poll)
     study = copy_of(studies()[0], 8)
     for image in study:
         image.StudyDate = time.strftime("%Y%m%d")

@@ -80,6 +80,17 @@ def test_what_cannot_be_used_is_refused(spool, make, status, words):
     assert list(spool.root.glob("incoming/*")) == []
 
 
+def test_secondary_captures_are_accepted_if_asked_for_but_not_our_own(tmp_path, spool):
+    capture = "1.2.840.10008.5.1.4.1.1.7"
+    with pytest.raises(RefusedError, match="Secondary Capture Image Storage is not accepted"):
+        spool.accept(changed(SOPClassUID=capture), "SENDER")
+    films = Spool(tmp_path, spool.ledger, 10**6, 0, secondary_capture=True)
+    own = changed(SOPClassUID=capture, Manufacturer="clnet", ManufacturerModelName="CL-Net")
+    with pytest.raises(RefusedError, match="a report of clnet, which came back"):
+        films.accept(own, "SENDER")
+    assert films.accept(changed(SOPClassUID=capture), "SENDER").is_new
+
+
 def test_another_image_of_the_same_name_is_refused(spool):
     spool.accept(changed(), "SENDER")
     with pytest.raises(RefusedError, match="another object") as refused:
