@@ -2,8 +2,8 @@
 
 Every node offers what is due as jobs, again and again; a lock on the name of a job keeps it from waiting
 twice, and one on the study keeps two nodes from working on it, even if what is being analysed is offered.
-Jobs of a node that has died, whose heartbeat has stopped, go to another one. When and how often a step is
-tried again is up to the ledger, as it is without PostgreSQL.
+Jobs of a node that has died, whose heartbeat has stopped, are dropped and so offered again. When and how often
+a step is tried again is up to the ledger, as it is without PostgreSQL.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from contextlib import suppress
 import psycopg
 from procrastinate import App, PsycopgConnector, SyncPsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued
+from procrastinate.jobs import Status
 
 from clnet.serve.journal import warn
 from clnet.serve.ledger import Ledger
@@ -115,12 +116,15 @@ class SharedWorkers:
         await asyncio.gather(work("analyse", 1), work("send", SENDERS), self._take_over(app))
 
     async def _take_over(self, app: App) -> None:
-        """Give jobs of nodes that have died to others."""
+        """Drop jobs of nodes that have died: what they were about is due, and is offered again.
+
+        To run such a job again would not do: one that was offered since waits under the same name.
+        """
         while True:
             try:
                 for job in await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=DEAD_SECONDS):
-                    await app.job_manager.retry_job(job)
-                    warn("job taken over from a node that died", study=job.task_kwargs.get("study_id"))
+                    await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)
+                    warn("job of a node that died", study=job.task_kwargs.get("study_id"))
             except Exception as error:  # such as another node that was faster
                 warn("jobs not looked at", error=type(error).__name__)
             await asyncio.sleep(HEARTBEAT_SECONDS)
