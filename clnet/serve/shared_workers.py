@@ -2,8 +2,8 @@
 
 Every node offers what is due as jobs, again and again; a lock on the name of a job keeps it from waiting
 twice, and one on the study keeps two nodes from working on it, even if what is being analysed is offered.
-Jobs of a node that has died, whose heartbeat has stopped, are dropped and so offered again. When and how often
-a step is tried again is up to the ledger, as it is without PostgreSQL.
+Jobs of a node that has died, whose heartbeat has stopped, are dropped and so offered again. When and how
+often a step is tried again is up to the ledger, as it is without PostgreSQL.
 """
 
 import asyncio
