@@ -118,7 +118,7 @@ class ServedNode:
         names = ("receiving", "complete", "analysing", "sending", "done", "failed")
         return {name: int(self.metric(f'clnet_studies{{state="{name}"}}')) for name in names}
 
-    def wait_until(self, seconds=300, **numbers):
+    def wait_until(self, seconds=900, **numbers):
         """Wait for as many studies in these states."""
         return wait_for(
             lambda: all(self.states()[name] == number for name, number in numbers.items()),
