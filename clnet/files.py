@@ -219,3 +219,12 @@ def remove_unfinished_folders(parent: Path) -> None:
     """Remove what `whole_folder` left in a folder when its process was killed."""
     for folder in parent.glob(f".*{UNFINISHED}"):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder last: without this, a crash of the machine may undo a renaming."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

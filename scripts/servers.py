@@ -88,25 +88,29 @@ def wait_for(
 
 
 @contextmanager
-def start_orthanc(folder: Path) -> Iterator[str]:
+def start_orthanc(folder: Path, **more: Any) -> Iterator[str]:
     """An Orthanc, with its DICOMweb plug-in if that is installed, which stores in a folder.
+
+    Args:
+        folder: exists.
+        more: of its settings.
 
     Yields:
         Its address.
     """
-    port = free_port()
     settings = {
         "StorageDirectory": str(folder / "storage"),
         "IndexDirectory": str(folder / "storage"),
-        "HttpPort": port,
+        "HttpPort": free_port(),
         "DicomServerEnabled": False,
         "RemoteAccessAllowed": False,
         "AuthenticationEnabled": False,
         "Plugins": [str(DICOMWEB_PLUGIN)] if DICOMWEB_PLUGIN.exists() else [],
         "DicomWeb": {"Enable": True, "Root": "/dicom-web/"},
+        **more,
     }
     (folder / "orthanc.json").write_text(json.dumps(settings))
-    address = f"http://127.0.0.1:{port}"
+    address = f"http://127.0.0.1:{settings['HttpPort']}"
     with running(["Orthanc", folder / "orthanc.json"], folder / "orthanc.txt", f"{address}/system"):
         yield address
 

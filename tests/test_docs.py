@@ -23,11 +23,12 @@ ELSEWHERE = {
     "docs/label.md": ("apps/test_label_docs.py",),
     "docs/quickstart.md": ("bundle/test_real_data_page.py",),
     "docs/real_data.md": ("bundle/test_real_data_page.py",),
+    "docs/serve.md": ("serve/test_serve_page.py",),
     "docs/training.md": ("bundle/test_runs.py",),
 }
 # What runs these tests, or needs the network to set up; CI runs them as they are, and the commands of
 # ./scripts/deploy and ./scripts/label in tests/apps.
-SUITES = ("test", "test_deploy", "test_label", "test_viewers", "test_gpu_kernels")
+SUITES = ("test", "test_deploy", "test_label", "test_viewers", "test_gpu_kernels", "test_serve")
 TESTS = tuple(f"./scripts/{suite}" for suite in SUITES)
 SET_UP = ("./scripts/demo", "./scripts/deploy", "./scripts/label", *TESTS)
 # What takes minutes or hours; tests/scripts runs them with a tiny budget.

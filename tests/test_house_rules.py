@@ -28,6 +28,7 @@ ROOMS = [
     "predict",
     "evaluation",
     "runs",
+    "serve",
     "apps",
     "cli",
 ]

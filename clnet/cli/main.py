@@ -11,6 +11,7 @@ from clnet.cli.convert import add_check, add_convert
 from clnet.cli.data import add_inspect, add_pairs, add_phantom
 from clnet.cli.evaluation import add_compare, add_evaluate, add_report, add_threshold
 from clnet.cli.predict import add_predict
+from clnet.cli.serve import add_serve
 from clnet.errors import ClnetError
 from clnet.files import CANNOT_WRITE, WriteError
 
@@ -48,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     add_convert(commands)
     add_check(commands)
     add_predict(commands)
+    add_serve(commands)
     add_bundle(commands)
     add_evaluate(commands)
     add_report(commands)

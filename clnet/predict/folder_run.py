@@ -86,16 +86,20 @@ def predict(path: str | Path, output: str | Path, settings: PredictSettings) -> 
     refuse_output_in_input(path, output)
     if "RANK" in os.environ:
         join_processes()
-    model = load(settings.model, settings.device)
+    summary = predict_with(load(settings.model, settings.device), path, output, settings)
+    leave_processes()
+    return summary
+
+
+def predict_with(model: BundleModel, path: Path, output: Path, settings: PredictSettings) -> Summary | None:
+    """As `predict`, with a model that is loaded already."""
     with only_writer(output) if is_first_process() else nullcontext():
         plan = first_decides(lambda: _plan(path, output, model, settings))
         mine = plan.studies[idist.get_rank() :: idist.get_world_size()]
         analysis = Analysis(model, plan.task, output, settings, mine, plan.waiting)
         refused = [item for part in gather(analysis.analyse()) for item in part]
         done_before = len(plan.task.breasts) - len(plan.waiting)
-        summary = analysis.finish(plan.studies, refused, done_before) if is_first_process() else None
-    leave_processes()
-    return summary
+        return analysis.finish(plan.studies, refused, done_before) if is_first_process() else None
 
 
 def refuse_output_in_input(path: Path, output: Path) -> None:

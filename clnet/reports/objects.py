@@ -17,10 +17,9 @@ from pydicom.tag import BaseTag, Tag
 from pydicom.uid import UID
 from pydicom.valuerep import VR
 
+from clnet.reports.maker import ALGORITHM, MANUFACTURER
 from clnet.reports.study import StudyReport
 
-MANUFACTURER = "clnet"
-ALGORITHM = "CL-Net"
 # The number of each series, and what its description calls it.
 SERIES: Mapping[str, tuple[int, str]] = {
     "measurements": (9001, "masses"),

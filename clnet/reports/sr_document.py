@@ -30,7 +30,8 @@ from pydicom.sr.coding import Code
 
 from clnet.data.header import spacing_of
 from clnet.data.tags import text_of
-from clnet.reports.objects import ALGORITHM, identity, quiet
+from clnet.reports.maker import ALGORITHM
+from clnet.reports.objects import identity, quiet
 from clnet.reports.study import StudyReport
 
 DCM = codes.DCM

@@ -43,7 +43,7 @@ from pydicom.dataset import Dataset
 from pydicom.sr.codedict import codes
 from pydicom.sr.coding import Code
 
-from clnet.reports.objects import ALGORITHM, MANUFACTURER
+from clnet.reports.maker import ALGORITHM, MANUFACTURER
 from clnet.reports.sr_document import (
     CONTAINS,
     CONTEXT,

@@ -1,0 +1,105 @@
+"""Archives that are asked for new studies: an Orthanc by its changes, a DICOMweb server by QIDO-RS.
+
+An image that is here already is not fetched again, so that nothing depends on how far a question had got when
+the process was killed.
+"""
+
+import io
+from datetime import date, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import pydicom
+import requests
+
+from clnet.serve.destinations import http_session, web_client
+from clnet.serve.intake import Intake
+from clnet.serve.ledger import Ledger
+from clnet.serve.settings import Poll
+from clnet.serve.spool import OUT_OF_RESOURCES, RefusedError
+
+MOST_CHANGES = 100
+
+
+class Source:
+    """An archive.
+
+    Args:
+        settings: where it is.
+        intake: takes the images.
+        ledger: notes how far an Orthanc's changes have been followed.
+    """
+
+    def __init__(self, settings: Poll, intake: Intake, ledger: Ledger) -> None:
+        self.settings = settings
+        self._intake, self._ledger = intake, ledger
+        self._session = http_session(settings.user, settings.password_file, settings.token_file)
+
+    def poll(self) -> None:
+        """Fetch what is new."""
+        if self.settings.orthanc:
+            self._follow_changes(self.settings.orthanc.rstrip("/"))
+        elif self.settings.qido:
+            self._ask(self.settings.qido)
+
+    def _follow_changes(self, address: str) -> None:
+        place = f"changes of {self.settings.name} {address}"
+        while True:
+            since = self._ledger.note(place) or "0"
+            page = self._json(f"{address}/changes?since={int(since)}&limit={MOST_CHANGES}")
+            for change in page["Changes"]:
+                if change["ChangeType"] == "StableStudy":
+                    self._fetch_study(address, change["ID"])
+            self._ledger.set_note(place, str(page["Last"]))
+            if page["Done"]:
+                return
+
+    def _fetch_study(self, address: str, name: str) -> None:
+        try:
+            study = self._json(f"{address}/studies/{name}")["MainDicomTags"]["StudyInstanceUID"]
+            instances = self._json(f"{address}/studies/{name}/instances")
+        except requests.HTTPError as error:
+            if error.response.status_code == 404:
+                return  # it was deleted since
+            raise
+        for instance in instances:
+            if self._intake.spool.has(study, instance["MainDicomTags"]["SOPInstanceUID"]):
+                continue
+            kind = self._get(f"{address}/instances/{instance['ID']}/metadata/SopClassUid").text
+            if kind in self._intake.spool.classes:
+                self._take(self._get(f"{address}/instances/{instance['ID']}/file").content)
+
+    def _ask(self, address: str) -> None:
+        client = web_client(address, self._session)
+        today = date.today()
+        first = today - timedelta(days=self.settings.days - 1)
+        days = f"{first:%Y%m%d}-{today:%Y%m%d}"
+        for found in client.search_for_studies(search_filters={"ModalitiesInStudy": "MG", "StudyDate": days}):
+            study = pydicom.Dataset.from_json(found).StudyInstanceUID
+            for listed in client.search_for_instances(study):
+                tags = pydicom.Dataset.from_json(listed)
+                names = (tags.SeriesInstanceUID, tags.SOPInstanceUID)
+                if tags.SOPClassUID in self._intake.spool.classes and not self._intake.spool.has(
+                    study, names[1]
+                ):
+                    file = io.BytesIO()
+                    image = client.retrieve_instance(study, *names)
+                    image.save_as(file, enforce_file_format=True)
+                    self._take(file.getvalue())
+
+    def _take(self, data: bytes) -> None:
+        try:
+            host = urlsplit(self.settings.orthanc or self.settings.qido or "").hostname or ""
+            self._intake.take(data, self.settings.name, host, self.settings.priority)
+        except RefusedError as refusal:
+            if refusal.status == OUT_OF_RESOURCES and len(data) <= self._intake.spool.most_bytes:
+                raise  # it can be fetched later
+            # else it has been logged, and would be refused for ever
+
+    def _get(self, address: str) -> requests.Response:
+        answer = self._session.get(address)
+        answer.raise_for_status()
+        return answer
+
+    def _json(self, address: str) -> Any:
+        return self._get(address).json()

@@ -1,0 +1,113 @@
+"""The commands and examples of docs/serve.md, and its trial in a small form."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pydicom
+import pytest
+import serve_trial
+import warm_processes
+import yaml
+from page_commands import ROOT, commands_of
+from serving import ServedNode, needs
+
+from clnet.cli.main import main
+from clnet.reports.predecessor import refer_to_predecessor
+from clnet.serve.settings import ServeSettings, read_settings
+
+PAGE = "docs/serve.md"
+EXAMPLES = ROOT / "docs" / "serve"
+
+
+def test_every_command_of_the_page_runs(tmp_path, monkeypatch, capsys):
+    commands = list(commands_of(PAGE))
+    serve = [words[1:] for words in commands if words[0] == "clnet"]
+    scripts = [words for words in commands if words[0].startswith("./scripts/")]
+    assert [words[0] for words in commands if words not in scripts] == ["pip", *["clnet"] * len(serve)]
+    node = ServedNode(tmp_path)  # its settings are in serve.yaml there
+    monkeypatch.chdir(tmp_path)
+    assert serve[0] == ["serve", "--config", "serve.yaml"]
+    node.start()
+    for words, expected in zip(serve[1:], ("receiving 0", "0 studies are tried", "0 are left"), strict=True):
+        assert main(words) == 0
+        assert expected in capsys.readouterr().out
+    node.process.join(120)  # drained
+    assert node.process.exitcode == 0
+    for script, *words in scripts:
+        assert (ROOT / script).exists()
+        if script == "./scripts/serve_trial":
+            serve_trial.options_of(words)
+
+
+def test_every_setting_is_on_the_page():
+    text = (ROOT / PAGE).read_text(encoding="utf-8")
+    for name in ServeSettings.model_fields:
+        assert f"`{name}" in text, name
+
+
+def test_the_example_settings_are_valid():
+    settings = read_settings(EXAMPLES / "serve.yaml")
+    assert settings.dicom.senders[0].ae_title == "ORTHANC"
+    compose = yaml.safe_load((EXAMPLES / "compose.yaml").read_text())
+    network = {name: one["networks"]["hospital"]["ipv4_address"] for name, one in compose["services"].items()}
+    assert settings.destinations[0].dicom.host == settings.dicom.senders[0].address == network["orthanc"]
+    assert network["clnet"] in compose["services"]["orthanc"]["environment"]["ORTHANC__DICOM_MODALITIES"]
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
+def test_systemd_understands_the_unit(tmp_path):
+    unit = (EXAMPLES / "clnet.service").read_text().replace("/opt/clnet/bin/clnet", sys.executable)
+    (tmp_path / "clnet.service").write_text(unit)
+    said = subprocess.run(
+        ["systemd-analyze", "verify", tmp_path / "clnet.service"], capture_output=True, text=True, check=False
+    )
+    assert "clnet.service" not in said.stderr
+
+
+class WarmServer(serve_trial.Server):
+    """A node that need not import MONAI first."""
+
+    def start(self):
+        """Start it; a program that is not Python as ever."""
+        if self.words[0] != sys.executable:
+            super().start()
+            return
+        folder = self.log.parent
+        self.process = warm_processes.start(self.words[1:], folder, output=self.log, errors=self.log)
+
+    def end(self, how):
+        """End it by a signal."""
+        if isinstance(self.process, subprocess.Popen) or self.process is None:
+            super().end(how)
+        else:
+            os.kill(self.process.pid, how)
+            self.process.join()
+
+
+@pytest.mark.slow
+@needs("storescu", "storescp")
+def test_nothing_is_lost_while_the_node_is_killed(tmp_path, monkeypatch):
+    monkeypatch.setattr(serve_trial, "Server", WarmServer)
+    trial = serve_trial.run(tmp_path, studies=12, kills=4, associations=4, seed=1, model="phantom")
+    assert trial.kills == 4
+    assert len(trial.whole) == 12
+    assert (trial.lost, trial.twice, dict(trial.failed)) == (0, 0, {})
+    assert len(serve_trial.latencies(tmp_path / "log.jsonl")) > 0
+
+
+def test_a_report_names_the_one_that_it_replaces(tmp_path):
+    source = next(iter((ROOT / "tests" / "data" / "cbis-ddsm").glob("*.dcm")))
+    for name, number in (("old", "1"), ("new", "2")):
+        report = pydicom.dcmread(source, stop_before_pixels=True)
+        report.SOPInstanceUID = report.file_meta.MediaStorageSOPInstanceUID = f"2.25.{number}"
+        report.SeriesInstanceUID = f"2.25.9{number}"
+        report.save_as(tmp_path / f"{name}.dcm", enforce_file_format=True)
+    refer_to_predecessor(tmp_path / "new.dcm", tmp_path / "old.dcm")
+    (study,) = pydicom.dcmread(tmp_path / "new.dcm").PredecessorDocumentsSequence
+    (series,) = study.ReferencedSeriesSequence
+    (item,) = series.ReferencedSOPSequence
+    assert (series.SeriesInstanceUID, item.ReferencedSOPInstanceUID) == ("2.25.91", "2.25.1")
+    assert not list(Path(tmp_path).glob("*.unfinished"))
