@@ -6,40 +6,23 @@ from typing import Any
 from page_text import percent, table
 from record_files import cpu_hours, read, read_lines
 
-VARIANTS = {
-    "geometric": "Geometric CL-Net, the phantom model",
-    "one_view": "each view alone (`one_view.yaml`)",
-}
 RATES = ("0.125", "0.25", "0.5", "1", "2", "4")
 IOU = "iou=0.5"
 
 
 def performance(record: Path) -> str:
     """The figures of a record, with links as they are in the bundle's README."""
-    tests = {variant: read(record / f"{variant}_test.json") for variant in VARIANTS}
-    difference = read(record / "comparison.json")["runs"]["evaluate-geometric"][IOU]["recall"]
-    runs = {variant: read(record / f"{variant}_training.json") for variant in VARIANTS}
-    parts = (
-        _recall_table(tests, difference),
-        _about_links(tests["geometric"]["links"][IOU]),
-        _about_cost(runs, record),
-    )
-    return "\n\n".join(parts)
+    test = read(record / "geometric_test.json")
+    return "\n\n".join((_recall_table(test), _about_links(test["links"][IOU]), _about_cost(record)))
 
 
-def _recall_table(tests: dict[str, Any], difference: dict[str, Any]) -> str:
-    counts = tests["geometric"]["counts"]
-    rows = []
-    for variant, name in VARIANTS.items():
-        recall = tests[variant]["detection"][IOU]["recall"]
-        rows.append([name, *(percent(recall[rate]) for rate in RATES)])
-    differences = (f"{percent(difference[rate])}, p {difference[rate]['p']:.3f}" for rate in RATES)
-    rows.append(["difference", *differences])
+def _recall_table(test: dict[str, Any]) -> str:
+    counts, recall = test["counts"], test["detection"][IOU]["recall"]
     return (
         f"On the {counts['pairs']} pairs of the phantom's test section, with {counts['lesion_boxes']} boxes "
         f"around {counts['lesions']} masses: recall in % of boxes at t false positives per image, IoU ≥ 0.5, "
         "with 95% intervals from a bootstrap over patients.\n\n"
-    ) + table(["", *(f"R@{rate}" for rate in RATES)], rows)
+    ) + table([f"R@{rate}" for rate in RATES], [[percent(recall[rate]) for rate in RATES]])
 
 
 def _about_links(links: dict[str, Any]) -> str:
@@ -52,16 +35,11 @@ def _about_links(links: dict[str, Any]) -> str:
     )
 
 
-def _about_cost(runs: dict[str, Any], record: Path) -> str:
-    costs = (
-        f"`{variant}` {cpu_hours(read_lines(record / f'{variant}_epochs.jsonl')):.1f} CPU hours, "
-        f"{run['cost']['pairs_per_second']:.1f} pairs/s, "
-        f"{run['cost']['data_loading_share']:.1%} of the training time waiting for data, "
-        f"{run['cost']['peak_memory_gb']:.1f} GB of memory at the most"
-        for variant, run in runs.items()
-    )
+def _about_cost(record: Path) -> str:
+    run, epochs = read(record / "geometric_training.json"), read_lines(record / "geometric_epochs.jsonl")
     return (
-        "Both were trained by `train.yaml` on the same pairs with the same seed and steps, by the commands "
-        "of [docs/training.md](../../docs/training.md), with one thread each, beside other work: "
-        f"{'; '.join(costs)}. The record is in `models/record`."
+        f"Trained by `train.yaml` for {run['epoch']} epochs on a CPU, with one thread: "
+        f"{cpu_hours(epochs):.1f} CPU hours, {run['cost']['peak_memory_gb']:.1f} GB of memory at the most. "
+        f"The weights are those of epoch {run['best']['epoch']}, the best of the validation section. One "
+        "seed was trained. The record is in `models/record`."
     )

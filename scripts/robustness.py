@@ -30,7 +30,7 @@ SECTION = "test"
 WEIGHTS = ROOT / "bundle" / "models" / "phantom.pt"
 UNDISTURBED = "undisturbed"
 # Each view alone, on the undisturbed pairs.
-SINGLE_VIEW = ROOT / "bundle" / "models" / "record" / "one_view_test.json"
+SINGLE_VIEW = ROOT / "bundle" / "models" / "record" / "deformable_detr_test.json"
 
 
 def name_of(disturbance: str, level: float) -> str:

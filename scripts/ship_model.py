@@ -63,12 +63,10 @@ def ship_film(output: Path) -> None:
 
 
 def ship_phantom(output: Path) -> None:
-    """The model of ``geometric-seed0``, beside its single-view twin."""
+    """The model of ``geometric-seed0``, with what it was evaluated to."""
     shutil.copy(output / "geometric-seed0" / "model.pt", BUNDLE / "models" / "phantom.pt")
-    for variant in phantom_results.VARIANTS:
-        _copy_training(output / f"{variant}-seed0", variant)
-        shutil.copy(output / f"evaluate-{variant}" / "metrics.json", RECORD / f"{variant}_test.json")
-    write(RECORD / "comparison.json", read(output / "comparison" / "comparison.json"))
+    _copy_training(output / "geometric-seed0", "geometric")
+    shutil.copy(output / "evaluate-geometric" / "metrics.json", RECORD / "geometric_test.json")
 
 
 def film_passages(record: Path) -> dict[Path, str]:
