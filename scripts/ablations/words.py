@@ -75,8 +75,8 @@ older than today's training, which turns both views upside down together, cuts o
 and averages weights; the same commands would now give other numbers. All tables:
 [evidence/](evidence/README.md)."""
 
-LINKS_ANSWER = """The phantom model's detections, linked by its Geometric Linker and by two rules on depth and size;
-in %, then in points:"""
+LINKS_ANSWER = """The phantom model's detections, linked by its Geometric Linker and by two rules on depth and
+size; in %, then in points:"""
 
 GEOMETRY_FINDINGS = """The linker beats both rules by every measure, in breasts with several masses too.
 Even the rule that knows how exactly the phantom preserves depth does not know which detections are masses, or
