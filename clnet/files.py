@@ -122,9 +122,12 @@ def writing(path: Path) -> Iterator[None]:
     """Around the writing of a file or folder: if it cannot be written, a `WriteError` says why."""
     try:
         yield
-    except OSError as error:
-        reason = REASONS.get(error.errno or 0)
-        if reason is None or not _concerns(error, path):
+    except (OSError, RuntimeError) as error:  # torch.save makes a RuntimeError of what the system says
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, OSError):
+            cause = cause.__cause__ or cause.__context__
+        reason = None if cause is None else REASONS.get(cause.errno or 0)
+        if cause is None or reason is None or not _concerns(cause, path):
             raise
         raise WriteError(f"{path}: {reason}") from error
 

@@ -388,7 +388,7 @@ def test_invalid_requests_get_a_clear_response(client, folder, method, path, mor
     "path", ["/clnet/../app.py", "/clnet/%2e%2e/app.py", "/clnet/..%2fapp.py", "/static/../../app.py"]
 )
 def test_paths_cannot_leave_the_page_folder(client, path):
-    request = requests.Request("GET", client.address).prepare()
+    request = requests.Request("GET", client.address, headers=client.session.headers).prepare()
     request.url = f"{client.address}{path}"  # as it stands: requests would tidy it up
     answer = client.session.send(request, timeout=60)
     assert answer.status_code == 404

@@ -34,6 +34,8 @@ class WholeDatastore(LocalDatastore):
         patterns: of the file names that are images, such as ``*.dcm``.
     """
 
+    _config_ts: object  # of MONAI Label: tells whether the list has changed since it was read
+
     def __init__(self, folder: Path, patterns: list[str]) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
