@@ -42,7 +42,7 @@ def test_a_gpu_is_measured(tmp_path, capsys, monkeypatch):
     measured = json.loads((tmp_path / "performance_gpu.json").read_text())["gpu"]
     ways = measured["network"]["64x64"]
     assert ways["ours"]["greatest_difference"] < 1e-4
-    assert ways["transformers, AMP"]["greatest_difference"] < 0.1
+    assert ways["transformers, AMP"]["greatest_difference"] < 0.5
     assert measured["attention"]["64x64, float32"]["greatest_difference"] < 1e-4
 
 
