@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import warm_processes
 import yaml
 from serve_images import bytes_of
 from servers import free_port, wait_for
@@ -70,6 +69,8 @@ class ServedNode:
 
     def start(self, *words, wait=True):
         """Start it; returns when it listens."""
+        import warm_processes  # and with it PyTorch and MONAI, which most tests here do without
+
         command = self.command(*words)
         self.process = warm_processes.start(command[1:], self.folder, output=self.log, errors=self.log)
         if wait:
