@@ -104,7 +104,8 @@ def _send_by_stow(files: Sequence[Path], destination: Destination) -> None:
     try:
         answer = client.store_instances([pydicom.dcmread(file) for file in files])
     except requests.HTTPError as error:
-        raise SendError(f"the server answered HTTP {error.response.status_code}") from None
+        status = "an error" if error.response is None else error.response.status_code
+        raise SendError(f"the server answered HTTP {status}") from None
     except requests.RequestException as error:
         raise SendError(f"the server cannot be reached ({type(error).__name__})") from None
     failed = answer.get("FailedSOPSequence") or []

@@ -2,10 +2,13 @@
 
 import contextlib
 from collections.abc import Callable
+from typing import cast
 
 from pydicom.dataset import Dataset
 from pydicom.uid import AllTransferSyntaxes
 from pynetdicom import AE, _config, evt
+from pynetdicom.dimse_primitives import C_STORE
+from pynetdicom.pdu_primitives import A_ASSOCIATE
 from pynetdicom.sop_class import Verification  # type: ignore[attr-defined]  # made when it is imported
 from pynetdicom.transport import ThreadedAssociationServer
 
@@ -42,7 +45,7 @@ class Receiver:
     def start(self) -> None:
         """Begin to listen."""
         settings = self._settings
-        handlers = [
+        handlers: list[evt.EventHandlerType] = [
             (evt.EVT_REQUESTED, self._admit),
             (evt.EVT_C_ECHO, lambda _: 0x0000),
             (evt.EVT_C_STORE, self._store),
@@ -66,7 +69,8 @@ class Receiver:
 
     def _admit(self, event: evt.Event) -> None:
         """Reject an association that is not for us, or not from somebody who is known."""
-        request, address = event.assoc.requestor.primitive, event.assoc.requestor.address
+        request = cast(A_ASSOCIATE, event.assoc.requestor.primitive)
+        address = event.assoc.requestor.address
         calling, called = request.calling_ae_title.strip(), request.called_ae_title.strip()
         if called != self._settings.ae_title:
             verdict, reason = CALLED_TITLE_UNKNOWN, "called AE title is not recognised"
@@ -91,7 +95,7 @@ class Receiver:
     def _store(self, event: evt.Event) -> Dataset | int:
         peer = event.assoc.requestor
         sender = self._sender(peer.ae_title.strip(), peer.address)
-        request, answer = event.request, Dataset()
+        request, answer = cast(C_STORE, event.request), Dataset()
         try:
             announced = (str(request.AffectedSOPClassUID), str(request.AffectedSOPInstanceUID))
             self._intake.take(

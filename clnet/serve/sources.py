@@ -59,7 +59,7 @@ class Source:
             study = self._json(f"{address}/studies/{name}")["MainDicomTags"]["StudyInstanceUID"]
             instances = self._json(f"{address}/studies/{name}/instances")
         except requests.HTTPError as error:
-            if error.response.status_code == 404:
+            if error.response is not None and error.response.status_code == 404:
                 return  # it was deleted since
             raise
         for instance in instances:

@@ -6,7 +6,8 @@ from typing import Any
 
 from pydicom.dataset import Dataset
 from pydicom.sequence import Sequence
-from python_multipart.multipart import FormParserError, MultipartParser, parse_options_header
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
