@@ -40,6 +40,12 @@ class WriteError(ClnetError):
     """What was to be written cannot be; the message says where, why and what to do."""
 
 
+def system_words(error: OSError | WriteError) -> str:
+    """Why something could not be written, in the system's words, which name no path."""
+    cause = error.__cause__ if isinstance(error, WriteError) else error
+    return str(getattr(cause, "strerror", None) or type(cause).__name__)
+
+
 class BusyError(ClnetError):
     """Another process is writing to a folder."""
 
@@ -222,12 +228,3 @@ def remove_unfinished_folders(parent: Path) -> None:
     """Remove what `whole_folder` left in a folder when its process was killed."""
     for folder in parent.glob(f".*{UNFINISHED}"):
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder last: without this, a crash of the machine may undo a renaming."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

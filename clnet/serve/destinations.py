@@ -12,7 +12,7 @@ from dicomweb_client import DICOMwebClient
 from pynetdicom import AE
 
 from clnet.errors import ClnetError
-from clnet.files import sync_folder, whole_folder
+from clnet.files import WriteError, system_words, whole_folder
 from clnet.serve.settings import Destination, DicomPeer, read_token
 
 TIMEOUT = 30  # seconds for a connection, and for each answer
@@ -118,9 +118,8 @@ def _copy(files: Sequence[Path], folder: Path) -> None:
         with whole_folder(folder) as unfinished:
             for file in files:
                 shutil.copyfile(file, unfinished / file.name)
-        sync_folder(folder.parent)
-    except OSError as error:
-        raise SendError(f"the folder cannot be written ({error.strerror})") from error
+    except (OSError, WriteError) as error:
+        raise SendError(f"the folder cannot be written ({system_words(error)})") from error
 
 
 def _meta_of(file: Path) -> Any:

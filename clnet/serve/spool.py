@@ -22,7 +22,7 @@ from pydicom.uid import UID
 from clnet.data.deflated import read_tags_of
 from clnet.data.header import FOR_PROCESSING, SECONDARY_CAPTURE
 from clnet.errors import ClnetError
-from clnet.files import UNFINISHED, sync_folder, whole_file
+from clnet.files import UNFINISHED, WriteError, sync, system_words, whole_file
 from clnet.reports.maker import ALGORITHM, MANUFACTURER
 from clnet.serve.ledger import Ledger, Study
 
@@ -155,8 +155,10 @@ class Spool:
         while True:
             try:
                 self._place(file, data)
-            except OSError as error:
-                raise RefusedError(OUT_OF_RESOURCES, f"the disk refuses it ({error.strerror})") from error
+            except (OSError, WriteError) as error:
+                raise RefusedError(
+                    OUT_OF_RESOURCES, f"the disk refuses it ({system_words(error)})"
+                ) from error
             modality = str(tags.get("Modality") or "")[:16]
             is_new |= self.ledger.received(study_id, image_id, sender, modality, priority, time.time())
             if file.exists():  # unless its study was removed in between, see `remove`
@@ -215,8 +217,9 @@ class Spool:
             with whole_file(file) as unfinished:
                 unfinished.write_bytes(data)
             if new_study:
-                sync_folder(self._incoming)
-        sync_folder(file.parent)
+                sync(self._incoming)
+        else:
+            sync(file.parent)  # whoever wrote it may have been killed before this
 
     def _put_back(self, aside: Path) -> None:
         if aside.exists():
@@ -224,7 +227,7 @@ class Spool:
             home.mkdir(exist_ok=True)
             for file in aside.iterdir():
                 file.replace(home / file.name)
-            sync_folder(home)
+            sync(home)
             aside.rmdir()
 
 

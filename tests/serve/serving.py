@@ -40,7 +40,7 @@ class ServedNode:
         settings: other than those of a fast node on free ports.
     """
 
-    def __init__(self, folder, **settings):
+    def __init__(self, folder, /, **settings):
         self.folder, self.process = folder, None
         folder.mkdir(parents=True, exist_ok=True)
         self.dicom, self.http = free_port(), free_port()

@@ -51,6 +51,7 @@ def test_a_rule_holds_if_all_that_it_says_holds():
 
 def test_without_its_packages_it_says_how_to_get_them(monkeypatch, capsys):
     monkeypatch.setattr(serve, "_NEEDED", (*serve._NEEDED, "a_package_that_is_missing"))
+    monkeypatch.delitem(sys.modules, "clnet.serve.node", raising=False)
     assert main(["serve"]) == 2
     assert (
         "a_package_that_is_missing is not installed; run: pip install 'clnet[serve]'"

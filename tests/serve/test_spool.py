@@ -223,7 +223,7 @@ def test_an_image_is_synced_before_it_is_accepted(spool, monkeypatch):
     accepted = spool.accept(changed(), "SENDER")
     study = str(spool.images_of(accepted.study_id))
     assert calls[0].startswith(f"{study}/{accepted.image_id}.dcm.")
-    assert calls[1:] == [str(spool.root / "incoming"), study, "queue"]
+    assert calls[1:] == [study, str(spool.root / "incoming"), "queue"]
 
 
 def test_a_disk_that_refuses_in_the_middle_leaves_nothing(spool, monkeypatch):
