@@ -7,9 +7,10 @@ import torch
 from whole_loss import DETECTION, link_loss
 
 from clnet.losses import CLNetLoss, DetectionLoss, PartnerLoss
-from clnet.networks import GeometricLinker, LesionLinker, NoMatcher, ViewInteractiveDetector
+from clnet.networks import CommonFrame, GeometricLinker, LesionLinker, NoMatcher, ViewInteractiveDetector
 
 WAITS = Counter()
+FRAME = CommonFrame([[1, 0, 0, 0], [0, 1, 0, 0]], [[1, 0, 0, 0], [0, 1, 0, 0]], [0.1, 0.2, 0.4])
 
 
 class OnGpu(torch.Tensor):
@@ -64,7 +65,7 @@ def network_with(matcher):
     [
         (lambda: NoMatcher(), 1),
         (lambda: LesionLinker(32, 2, 1, 32, 0.0, 4, link_loss()), 2),
-        (lambda: GeometricLinker(32, [[1, 0, 0, 0]] * 2, 0.5, PartnerLoss(1.0, 0.5)), 1),
+        (lambda: GeometricLinker(32, FRAME, 0.5, PartnerLoss(1.0, 0.5)), 1),
     ],
     ids=["detector", "lesion linker", "geometric linker"],
 )

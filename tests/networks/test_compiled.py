@@ -10,7 +10,7 @@ from clnet.networks.views import to_images
 PRESENT = torch.tensor([[True, True], [True, False]])
 SMALL = {"encoder__layers": 1, "detector__layers": 2}
 CONFIGS = {
-    "paper": {**SMALL, "matcher__layers": 1, "detector__object_queries": 9, "width": 64, "ffn": 64},
+    "paper": {**SMALL, "matcher__layers": 1, "object_queries": 9, "width": 64, "ffn": 64},
     "film": {**SMALL, "width": 64, "ffn": 64},
     "train": {},
 }
@@ -19,7 +19,7 @@ CONFIGS = {
 def made(name, **more):
     """A network in training, without dropout, and images of two breasts."""
     torch.manual_seed(0)
-    names = [] if name == "train" else [name]
+    names = {"train": [], "film": ["film"], "paper": ["clnet", "paper"]}[name]
     dropout = {} if name == "train" else {"dropout": 0.0}
     network = build(*names, **CONFIGS[name], **dropout, **more).train()
     return network, torch.rand(2, 2, 64, 64)

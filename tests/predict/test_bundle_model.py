@@ -21,6 +21,7 @@ SMALL = {
     """  _target_: clnet.networks.resnet.ResNetBackbone
   name: resnet50
   weights: "@backbone_weights"
+  checkpointing: "@checkpointing"
 """: "  _target_: clnet.networks.LightBackbone\n",
 }
 

@@ -408,6 +408,10 @@ def test_writer_processes_write_what_this_process_writes(archive, tmp_path):
         contents = {name: path.read_bytes() for name, path in files.items() if not name.endswith(".dcm")}
         uids = {name: dicom_uids(path) for name, path in files.items() if name.endswith(".dcm")}
         assert len(uids) == 2 * 3
+        for name in (name for name in contents if name.endswith("study.json")):
+            record = json.loads(contents[name])
+            del record["files"], record["record"]  # digests of reports, which hold the time
+            contents[name] = record
         written.append((contents, uids))
     assert written[0] == written[1]
 

@@ -58,7 +58,7 @@ def test_a_phantom_is_made_by_as_many_workers_as_there_are_cores(tmp_path, monke
     dataset = importlib.import_module("clnet.phantom.dataset")
     asked = []
 
-    def one_thread_instead(workers, mp_context):
+    def one_thread_instead(workers, mp_context, initializer):
         asked.append(workers)
         return ThreadPoolExecutor(1)
 

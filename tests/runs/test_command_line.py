@@ -36,7 +36,7 @@ def test_an_argument_need_not_be_in_the_config(words):
         (["--optimizer#momentum", "0.9"], "nothing is called optimizer#momentum .* params, lr, weight_decay"),
         (["--train#handlers#0#folder", "x"], "nothing is called train#handlers#0#folder"),
         (["--train#handlers#99", "x"], "nothing is called train#handlers#99"),
-        (["--train#dataloader#pin_memory", "yes"], "'yes' is neither True nor False"),
+        (["--train#dataloader#drop_last", "yes"], "'yes' is neither True nor False"),
         (
             ["--train#trainer#optim_set_to_none#x", "1"],
             "the config does not list train#trainer#optim_set_to_none, an argument of SupervisedTrainer",
