@@ -41,7 +41,7 @@ sys.modules["resource"] = None
 if hasattr(os, "sched_getaffinity"):
     del os.sched_getaffinity
 import clnet
-apart = ("clnet.apps", "clnet.ops.triton_attention")  # these need packages of their own
+apart = ("clnet.apps", "clnet.ops.triton_")  # these need packages of their own
 for module in pkgutil.walk_packages(clnet.__path__, "clnet.", onerror=lambda name: None):
     if not module.name.startswith(apart) and not module.name.endswith("__main__"):
         importlib.import_module(module.name)
