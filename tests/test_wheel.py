@@ -111,14 +111,14 @@ def test_the_copy_of_the_bundle_is_whole(done):
 
 
 def test_the_training_of_the_copy_gives_a_model_to_load_and_to_evaluate(done, run):
-    trained = done / "output" / "clnet-seed0"
+    trained = done / "output" / "geometric-seed0"
     assert json.loads((trained / "run.json").read_text())["status"] == "finished"
-    name = run("python", "-c", "import clnet; print(clnet.load('output/clnet-seed0').name)").strip()
-    assert name == f"clnet clnet-seed0 {weights_digest(trained / 'model.pt')}"
+    name = run("python", "-c", "import clnet; print(clnet.load('output/geometric-seed0').name)").strip()
+    assert name == f"geometric geometric-seed0 {weights_digest(trained / 'model.pt')}"
     shutil.copy(trained / "model.pt", done / "output" / "mine" / "models" / "phantom.pt")
     files = str([f"output/mine/configs/{name}.yaml" for name in ("train", "evaluate")])
     run("python", "-m", "monai.bundle", "run", "evaluating", "--config_file", files, *SMALL_OPTIONS)
-    evaluated = done / "output" / "evaluate-clnet"
+    evaluated = done / "output" / "evaluate-geometric"
     assert (evaluated / "metrics.json").is_file()
     # The weights are those of the copy, not those of the installed bundle.
     assert read_findings(evaluated / "findings.json").model.endswith(weights_digest(trained / "model.pt"))

@@ -15,7 +15,7 @@ from monai.transforms.transform import Transform
 
 import clnet
 from clnet.data.pair import VIEW_NAMES
-from clnet.files import whole_file
+from clnet.files import WriteError, whole_file
 
 # What a preprocessed pair depends on beside the pair itself.
 CODE = ("boxes.py", "data/*.py", "preprocessing/*.py")
@@ -75,7 +75,7 @@ class CachePaird(Transform):
         try:
             with whole_file(path) as unfinished:
                 torch.save(anonymous, unfinished)
-        except (OSError, RuntimeError) as error:  # such as a full disk: only time is lost
+        except (WriteError, OSError, RuntimeError) as error:  # such as a full disk: only time is lost
             warnings.warn(f"{self.folder}: preprocessed pairs cannot be kept there ({error})", stacklevel=2)
 
 

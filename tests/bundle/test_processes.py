@@ -27,7 +27,7 @@ def trained(tmp_path_factory):
 
 @pytest.mark.slow
 def test_two_processes_train_one_network(trained):
-    state = torch.load(trained / "clnet-seed0" / "last.pt", weights_only=True)
+    state = torch.load(trained / "geometric-seed0" / "last.pt", weights_only=True)
     assert state["trainer"]["epoch"] == 2
     # Each process takes half of the training pairs, in batches of two.
     pairs = len(json.loads((trained / "data" / "datalist.json").read_text())["training"])
@@ -39,7 +39,7 @@ def test_evaluation_by_two_processes_gives_the_metrics_of_one(trained):
     settings = {
         "dataset_dir": trained / "data",
         "output_dir": trained,
-        "weights": trained / "clnet-seed0" / "model.pt",
+        "weights": trained / "geometric-seed0" / "model.pt",
         "batch_size": 1,  # a pair beside another one can differ in the last bit from the same pair alone
     }
     run("evaluating", "evaluate", run_name="one", **settings)
@@ -49,7 +49,7 @@ def test_evaluation_by_two_processes_gives_the_metrics_of_one(trained):
     assert one == two
     findings = [json.loads((trained / name / "findings.json").read_text()) for name in ("one", "two")]
     assert findings[0] == findings[1]
-    assert any("attention" in link for pair in findings[0]["pairs"] for link in pair["links"])
+    assert any(pair["links"] for pair in findings[0]["pairs"])
     assert [(trained / name / "report.html").exists() for name in ("one", "two")] == [True, False]
     datalist = json.loads((trained / "data" / "datalist.json").read_text())
     found = [pair["pair_id"] for pair in findings[1]["pairs"]]

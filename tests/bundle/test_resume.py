@@ -19,7 +19,7 @@ def dataset(tmp_path_factory):
 
 
 def weights(output_dir):
-    return torch.load(output_dir / "clnet-seed0" / "last.pt", weights_only=True)
+    return torch.load(output_dir / "geometric-seed0" / "last.pt", weights_only=True)
 
 
 def kill_in_the_second_epoch(settings, last):
@@ -39,7 +39,7 @@ def test_a_killed_and_resumed_run_ends_with_the_same_weights(dataset, tmp_path):
     settings = {"dataset_dir": dataset, "max_epochs": EPOCHS, "average_momentum": 0.1}
     run("training", **settings, output_dir=tmp_path / "whole")
     cut = {**settings, "output_dir": tmp_path / "cut"}
-    last = tmp_path / "cut" / "clnet-seed0" / "last.pt"
+    last = tmp_path / "cut" / "geometric-seed0" / "last.pt"
     kill_in_the_second_epoch(cut, last)
     epoch_when_killed = weights(tmp_path / "cut")["trainer"]["epoch"]
     assert epoch_when_killed < EPOCHS
@@ -52,7 +52,7 @@ def test_a_killed_and_resumed_run_ends_with_the_same_weights(dataset, tmp_path):
         assert all(torch.equal(resumed[part][name], tensor) for name, tensor in whole[part].items())
     assert any(not torch.equal(whole["validated"][name], tensor) for name, tensor in whole["network"].items())
     best = [
-        torch.load(tmp_path / name / "clnet-seed0" / "model.pt", weights_only=True)
+        torch.load(tmp_path / name / "geometric-seed0" / "model.pt", weights_only=True)
         for name in ("whole", "cut")
     ]
     assert all(torch.equal(best[1][name], tensor) for name, tensor in best[0].items())

@@ -59,7 +59,7 @@ def test_a_small_network_learns_four_breasts_by_heart(tmp_path):
     torch.set_num_threads(1)
     images, targets = four_breasts(tmp_path)
     present = torch.ones(len(images), 2, dtype=torch.bool)
-    network, loss = build_with_loss()
+    network, loss = build_with_loss("clnet")
     steps = 180
     optimiser = torch.optim.AdamW(network.parameters(), lr=2e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=2e-3, total_steps=steps)
