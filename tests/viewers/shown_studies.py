@@ -16,7 +16,7 @@ from clnet.phantom import PhantomSettings, make_phantom
 FILMS = Path(__file__).parent.parent / "data" / "cbis-ddsm"
 # The phantom and the films have a lesion in both views and another one in CC alone.
 STUDIES = {
-    "phantom": ["--model", "phantom"],
+    "phantom": ["--model", "phantom", "--min-score", "0.05"],
     "phantom without lesions": ["--model", "phantom", "--min-score", "1"],
     "films": ["--secondary-capture"],
 }
