@@ -1,4 +1,4 @@
-"""Train and evaluate the paper's tables and ours, on the phantom and on films, and write docs/evidence.md.
+"""Train and evaluate the rows of the evidence, on films and on the phantom, and write docs/evidence.md.
 
 Finished runs are kept in docs/evidence/runs and not repeated; an interrupted run resumes from its last
 checkpoint. Options after -- are passed to every command of the bundle.
@@ -6,7 +6,6 @@ checkpoint. Options after -- are passed to every command of the bundle.
 
 import argparse
 import fcntl
-import shlex
 import signal
 import sys
 import time
@@ -17,27 +16,25 @@ from typing import Any
 
 from ablations import page
 from ablations.data import make_data
-from ablations.kept import KeptRun, differences, read_runs, write_run
-from ablations.numbers import Numbers
+from ablations.evidence import evidence
+from ablations.kept import differences, read_runs, write_run
 from ablations.runs import EXPERIMENT, ROOT, Plan, RunError, evaluate, result, shell, train
 from ablations.settings import SETTINGS
 from ablations.tables import TABLES
+from record_files import read
 
 from clnet.runs.mlflow_run import MlflowRun, MlflowStore
 from clnet.runs.provenance import data_fingerprint
 
+COMMAND = "./scripts/ablation --film output/cbis-ddsm --backbone-weights data/resnet18.pth"
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-HEADLINE = "recall_iou0.5_fpi0.25"
 
 
 def options_of(words: Sequence[str]) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--seeds", type=int, default=2, help="seeds of components and match learning (2)")
-    parser.add_argument("--other-seeds", type=int, default=1, help="seeds of the other tables (1)")
-    parser.add_argument(
-        "--budget", type=int, default=12, metavar="EPOCHS", help="epochs of each training (12)"
-    )
+    parser.add_argument("--seeds", type=int, help="seeds of each row, at most (as many as its table says)")
+    parser.add_argument("--epochs", type=int, help="of each training (24 on the phantom, 16 on films)")
     parser.add_argument(
         "--only", nargs="+", choices=list(TABLES), metavar="TABLE", help=f"tables to run: {', '.join(TABLES)}"
     )
@@ -65,19 +62,13 @@ def options_of(words: Sequence[str]) -> argparse.Namespace:
 
 
 def wanted(options: argparse.Namespace) -> Iterator[tuple[str, int]]:
-    """Settings and seeds in the order in which they are run, each once; the main tables first."""
-    tables = [TABLES[name] for name in options.only or TABLES]
-    seen = set()
-    for many in (True, False):
-        for seed in range(max(options.seeds, options.other_seeds)):
-            for row in [row for table in tables if table.many_seeds == many for row in table.rows]:
-                run = (row.setting, seed)
-                is_wanted = seed < (options.seeds if many else options.other_seeds)
-                setting = SETTINGS[row.setting]
-                is_wanted &= not setting.removed and (setting.data != "film" or options.film is not None)
-                if is_wanted and run not in seen:
-                    seen.add(run)
-                    yield run
+    """Settings and seeds in the order in which they are run: first seeds first."""
+    rows = [row for name in options.only or TABLES for row in TABLES[name].rows]
+    for seed in range(max(row.seeds for row in rows)):
+        for row in rows:
+            is_there = SETTINGS[row.setting].data != "film" or options.film is not None
+            if is_there and seed < min(row.seeds, options.seeds or row.seeds):
+                yield row.setting, seed
 
 
 def parent_run(output: Path, name: str) -> str:
@@ -125,13 +116,10 @@ def run_all(plans: Sequence[Plan], jobs: int, runs_folder: Path, held: int) -> l
                     failed.append(f"{plan}: {error}")
                     say(f"FAILED    {failed[-1]}")
                     continue
-                recall = {
-                    section: 100 * part["metrics"][f"{section}/{HEADLINE}"]
-                    for section, part in content["sections"].items()
-                }
+                best = content["best"]
                 say(
-                    f"finished  {plan}: R@0.25 {recall['validation']:.1f}% in validation, "
-                    f"{recall['test']:.1f}% in test; {content['training_seconds'] / 60:.1f} min of training; "
+                    f"finished  {plan}: mean recall {100 * best['value']:.1f}% in validation, epoch "
+                    f"{best['epoch']}; {content['training_seconds'] / 60:.1f} min of training; "
                     f"{done} of {len(plans)} done, about {left / 60:.0f} min left"
                 )
     finally:
@@ -154,15 +142,16 @@ def train_missing(options: argparse.Namespace, runs_folder: Path) -> list[str]:
         options.output, options.pairs, {SETTINGS[name].data for name, _ in names}, options.film
     )
     fingerprints = {name: data_fingerprint(folder) for name, folder in folders.items()}
-    kept = read_runs(runs_folder, options.budget)
+    kept = read_runs(runs_folder)
     words = ("--phantom_pairs", str(options.pairs), *options.words)
     film_words = ("--backbone_weights", str(options.backbone_weights)) if options.backbone_weights else ()
     plans = []
-    parent = parent_run(options.output, f"ablation-{options.budget}epochs")
+    parent = parent_run(options.output, "ablation")
     for name, seed in names:
         data = SETTINGS[name].data
         own_words = (*words, *film_words) if data == "film" else words
-        plan = Plan(name, seed, options.budget, options.output, folders[data], own_words, parent)
+        epochs = options.epochs or SETTINGS[name].epochs
+        plan = Plan(name, seed, epochs, options.output, folders[data], own_words, parent)
         known = kept.get((name, seed))
         changed = list(differences(known.content, plan, fingerprints[data])) if known else []
         if known and not changed:
@@ -181,11 +170,10 @@ def main(words: Sequence[str]) -> None:
     options = options_of(words)
     runs_folder = options.docs / "evidence" / "runs"
     failed = [] if options.page else train_missing(options, runs_folder)
-    runs: dict[tuple[str, int], KeptRun] = read_runs(runs_folder, options.budget)
-    command = shlex.join(
-        ["./scripts/ablation", "--seeds", str(options.seeds), "--budget", str(options.budget)]
-    )
-    page.write(Numbers(runs, options.resamples), options.budget, command, options.docs)
+    runs = read_runs(runs_folder)
+    links = options.docs / "evidence" / "links.json"
+    content = evidence(runs, COMMAND, options.resamples, read(links) if links.exists() else None)
+    page.write(content, options.docs)
     say(f"written   {options.docs / 'evidence.md'}, of {len(runs)} runs")
     if failed:
         sys.exit("ablation: failed:\n" + "\n".join(failed))

@@ -1,115 +1,95 @@
 """The content of the evidence pages as data, docs/evidence.json, computed from the kept runs alone."""
 
 from collections.abc import Mapping
-from itertools import combinations
+from dataclasses import asdict
 from typing import Any
 
-from ablations.numbers import Numbers
-from ablations.tables import PAPER_RATES, REFERENCE, TABLES, Table
-from ablations.words import QUESTIONS
+from ablations.kept import KeptRun
+from ablations.numbers import Numbers, holm
+from ablations.tables import QUESTIONS, RATES, TABLES, Question, Row, Table
 
-IOU, RATE = "iou=0.5", PAPER_RATES[0]
+IOUS = ("0.2", "0.5")
+LINKS = ("links", "links of several", "links of single pairs")
 
 
 def evidence(
-    numbers: Numbers, epochs: int, command: str, links: Mapping[str, Any] | None = None
+    runs: Mapping[tuple[str, int], KeptRun], command: str, resamples: int, links: Any = None
 ) -> dict[str, Any]:
     """The content of all pages; `links` is what scripts/compare_links.py keeps."""
-    runs = [run.content for run in numbers.runs.values()]
-    settings = {run["setting"] for run in runs}
-    reference = next((run["settings"] for run in runs if run["setting"] == REFERENCE), {})
+    numbers = Numbers(runs, resamples=resamples)
+    tables = {name: _table(numbers, table, runs) for name, table in TABLES.items()}
     return {
         "command": command,
-        "epochs": epochs,
-        "resamples": numbers.resamples,
-        "reference": REFERENCE,
+        "resamples": resamples,
         "answers": answers(numbers),
-        "tables": {
-            name: _table(numbers, table)
-            for name, table in TABLES.items()
-            if any(name in settings for name in table_settings(table))
-        },
+        "tables": {name: content for name, content in tables.items() if content["rows"]},
         "links_beside_geometry": links,
-        "settings": reference,
-        "runs": [_run(run, reference) for run in runs],
+        "runs": [_run(run.content) for run in runs.values()],
     }
-
-
-def table_settings(table: Table) -> set[str]:
-    """What the rows of a table compare with its reference."""
-    return {row.setting for row in table.rows} - {table.reference}
 
 
 def answers(numbers: Numbers) -> list[dict[str, Any]]:
-    """The difference at R@0.25, IoU 0.5, that answers each question; questions without runs are left out."""
+    """The difference that answers each question; questions without runs are left out.
+
+    ``corrected`` is p by Holm's method over the questions whose settings both have several seeds; others have
+    none, since they say nothing about another training.
+    """
     found = []
     for question in QUESTIONS:
-        sides = TABLES[question.table], question.ours, question.theirs
-        contrast = numbers.contrast(*sides)
-        if contrast:
-            found.append(
-                {
-                    "question": question.words,
-                    "difference": question.difference,
-                    "table": question.table,
-                    "numbers": contrast[IOU]["recall"][RATE],
-                    "seeds_resampled": numbers.seeds_resampled(*sides, float(IOU.removeprefix("iou=")), RATE),
-                }
-            )
+        difference = numbers.difference(question.ours, question.theirs)
+        if difference:
+            seeds = [len(numbers.seeds(name)) for name in (question.ours, question.theirs)]
+            found.append({**asdict(question), "seeds": seeds, **difference[measure_of(question)]})
+    of_several = [answer for answer in found if min(answer["seeds"]) > 1]
+    for answer, corrected in zip(of_several, holm([answer["p"] for answer in of_several]), strict=True):
+        answer["corrected"] = corrected
     return found
 
 
-def order(numbers: Numbers, table: Table) -> list[dict[str, Any]]:
-    """Every two rows that the paper orders by R@0.25, and whether they have the same order here.
-
-    Returns:
-        For each ``better`` and ``worse``, settings in the paper's order; ``paper``, its difference in points;
-        and ``ours``, difference, interval and p, as shares, at IoU 0.5.
-    """
-    compared = []
-    for pair in combinations([row for row in table.rows if row.paper], 2):
-        better, worse = sorted(pair, key=lambda row: -row.paper[0])
-        found = numbers.contrast(table, better.setting, worse.setting)
-        if found and better.paper[0] != worse.paper[0]:
-            compared.append(
-                {
-                    "better": better.setting,
-                    "worse": worse.setting,
-                    "paper": round(better.paper[0] - worse.paper[0], 1),
-                    "ours": found[IOU]["recall"][RATE],
-                }
-            )
-    return compared
+def measure_of(question: Question) -> str:
+    """The measure of a question, at the IoU of its table."""
+    return f"iou={TABLES[question.table].iou:g}/{question.measure}"
 
 
-def _table(numbers: Numbers, table: Table) -> dict[str, Any]:
+def _table(numbers: Numbers, table: Table, runs: Mapping[tuple[str, int], KeptRun]) -> dict[str, Any]:
+    rows = [row for row in table.rows if numbers.seeds(row.setting)]
     return {
-        "title": table.title,
-        "section": table.section,
-        "rows": [
-            {
-                "setting": row.setting,
-                "labels": row.labels,
-                "words": row.words,
-                "view": row.view,
-                "paper": dict(zip(PAPER_RATES, row.paper, strict=False)) or None,
-                "numbers": numbers.row(table, row),
-                "false_positives": numbers.false_positives(table, row),
-            }
-            for row in table.rows
-        ],
-        "contrasts": [
-            {"ours": ours, "theirs": theirs, "numbers": numbers.contrast(table, ours, theirs)}
-            for ours, theirs in table.contrasts
-        ],
-        "order": order(numbers, table),
+        "rows": [_row(numbers, table, row, runs) for row in rows],
+        "gain": _shown(table, numbers.difference(*table.gain) or {}) if table.gain else {},
     }
 
 
-def _run(run: Mapping[str, Any], reference: Mapping[str, str]) -> dict[str, Any]:
+def _row(numbers: Numbers, table: Table, row: Row, runs: Mapping[tuple[str, int], KeptRun]) -> dict[str, Any]:
+    alone = {
+        seed: runs[row.setting, seed].content["sections"]["test"]["only_in_one_view"]
+        for seed in numbers.seeds(row.setting)
+    }
+    return {
+        "setting": row.setting,
+        "name": row.name,
+        "paper": dict(zip(RATES, row.paper, strict=False)),
+        "seeds": numbers.seeds(row.setting),
+        "numbers": _shown(table, numbers.row(row.setting)),
+        "only_in_one_view": {str(seed): of.get(f"iou={table.iou:g}") for seed, of in alone.items()},
+    }
+
+
+def _shown(table: Table, measures: Mapping[str, Any]) -> dict[str, Any]:
+    """The measures that pages show: recall and links at both IoUs, groups at the table's."""
+    names = {
+        f"iou={iou}/{part}recall/{rate}" for iou in IOUS for part in ("", "both views/") for rate in RATES
+    }
+    names |= {name for name in measures if name.split("/")[1] in LINKS}
+    names |= {
+        name
+        for name in measures
+        if name.startswith(f"iou={table.iou:g}/") and name.endswith(f"/recall/{RATES[0]}")
+    }
+    return {name: numbers for name, numbers in measures.items() if name in names}
+
+
+def _run(run: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **{key: value for key, value in run.items() if key not in ("sections", "settings")},
-        "changed": {k: v for k, v in run["settings"].items() if reference.get(k) != v},
-        "evaluation_seconds": {name: part["seconds"] for name, part in run["sections"].items()},
-        "metrics": {k: v for part in run["sections"].values() for k, v in part["metrics"].items()},
+        "evaluation_seconds": sum(part["seconds"] for part in run["sections"].values()),
     }

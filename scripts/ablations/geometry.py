@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ablations.words import GEOMETRY, GEOMETRY_FINDINGS
+from ablations.words import LINKS_BESIDE_GEOMETRY
 from page_text import percent, points
 from page_text import table as table_text
 
@@ -28,8 +28,7 @@ def links_page(content: Mapping[str, Any]) -> list[str]:
         f"{name}: minimum score {rule['min_score']:g}" for name, rule in content["rules"].items()
     )
     return [
-        *GEOMETRY,
-        GEOMETRY_FINDINGS,
+        *LINKS_BESIDE_GEOMETRY,
         "Links in % on the test section, IoU ≥ 0.5:",
         links_table(content),
         "The parameters of each rule were chosen by F1 on the validation section: the standard deviation of "

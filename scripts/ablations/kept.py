@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,9 @@ class KeptRun:
     def __init__(self, content: Mapping[str, Any]) -> None:
         self.content = content
 
-    @cached_property
-    def outcomes(self) -> dict[str, Outcome]:
-        """The outcome on each section."""
-        return {name: unpack(section["outcome"]) for name, section in self.content["sections"].items()}
+    def outcome(self, section: str) -> Outcome:
+        """The outcome on a section."""
+        return unpack(self.content["sections"][section]["outcome"])
 
 
 def write_run(content: Mapping[str, Any], folder: Path, name: str) -> None:
@@ -29,12 +27,10 @@ def write_run(content: Mapping[str, Any], folder: Path, name: str) -> None:
     write_text(folder / f"{name}.json", json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
-def read_runs(folder: Path, epochs: int) -> dict[tuple[str, int], KeptRun]:
-    """The runs of a folder that were trained for this many epochs, by setting and seed."""
+def read_runs(folder: Path) -> dict[tuple[str, int], KeptRun]:
+    """The runs of a folder, by setting and seed."""
     runs = (KeptRun(json.loads(path.read_text(encoding="utf-8"))) for path in sorted(folder.glob("*.json")))
-    return {
-        (run.content["setting"], run.content["seed"]): run for run in runs if run.content["epochs"] == epochs
-    }
+    return {(run.content["setting"], run.content["seed"]): run for run in runs}
 
 
 def differences(kept: Mapping[str, Any], plan: Plan, fingerprint: str) -> Iterator[str]:

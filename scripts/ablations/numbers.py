@@ -1,169 +1,133 @@
-"""The numbers of a table: means over seeds, intervals over patients, differences over the same of both.
+"""The numbers of the tables, with intervals over patients and seeds.
 
-An interval says how far other patients would move a number, not how far another seed of the training would:
-for that there are the single seeds, and `Numbers.seeds_resampled`.
+An interval is to say how far other patients *and* another training would move a number. So each resample
+draws patients, the same for all runs, and for each setting by itself as many of its seeds, with replacement.
+A setting of one seed has an interval over patients alone, and is told apart.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from ablations.kept import KeptRun
+from ablations.outcome import Outcome
 from ablations.settings import SETTINGS
-from ablations.tables import Row, Table
 from numpy.typing import NDArray
 
-from clnet.evaluation.bootstrap import draw_patients, finite_or_none, interval
+from clnet.evaluation.bootstrap import draw_patients, finite_or_none, interval, p_value
+from clnet.evaluation.froc import RATES, operating_points, recalls_at
+from clnet.evaluation.links import link_statistics
 from clnet.evaluation.record import iou_key
-from clnet.evaluation.resampled import Statistics, difference, statistics
 
-Runs = Mapping[tuple[str, int], KeptRun]
-BySeed = dict[int, dict[float, Statistics]]
-Pick = Callable[[Statistics], NDArray[np.float64]]
+Measures = dict[str, NDArray[np.float64]]
+"""Statistics [1 + resamples] by name: IoU, then what, such as ``iou=0.2/both views/recall/0.25``."""
 
-LINK_MEASURES: dict[str, Pick] = {
-    "precision": lambda found: found.links["precision"],
-    "recall": lambda found: found.links["recall"],
-    "accuracy": lambda found: found.links["accuracy"],
-    "accuracy_of_several": lambda found: found.links_of_several["accuracy"],
-}
+
+def measures(outcome: Outcome, weights: NDArray[np.float64]) -> Measures:
+    """All measures of a run.
+
+    Args:
+        outcome: of the run.
+        weights: [1 + resamples, patients] from `draw_patients`.
+    """
+    record = outcome.record
+    found: Measures = {}
+    views = np.bincount(record.image_pair)
+    in_two_views = views[record.image_pair[record.box_image]] == 2
+    for iou, curve in record.curves.items():
+        key = iou_key(iou)
+        points = operating_points(curve, RATES, record.image_patient, weights)
+        boxes, patient = record.units("image", iou)
+        groups = {"": np.full(len(boxes), True), "both views/": in_two_views, "one view/": ~in_two_views}
+        for name, labels in outcome.groups.items():
+            groups |= {f"{name}/{label}/": labels == label for label in sorted(set(labels.tolist()) - {""})}
+        for name, those in groups.items():
+            recalls = recalls_at(boxes[those], patient[those], weights, points).T
+            found |= {
+                f"{key}/{name}recall/{rate:g}": recall for rate, recall in zip(RATES, recalls, strict=True)
+            }
+        if iou in record.links:
+            links = record.links[iou]
+            for name, breasts in {
+                "links": np.full(len(views), True),
+                "links of several": record.lesions_of_pair() > 1,
+                "links of single pairs": record.has_single_pair(),
+            }.items():
+                statistics = link_statistics(links.where(breasts), record.pair_patient, weights)
+                found |= {f"{key}/{name}/{measure}": values for measure, values in statistics.items()}
+    return found
 
 
 class Numbers:
-    """Computes each statistic once: a run may appear in several tables.
+    """The numbers of settings and of their differences.
 
     Args:
         runs: by setting and seed.
-        resamples: of patients.
+        section: of the data sets.
+        resamples: of patients and seeds.
     """
 
-    def __init__(self, runs: Runs, resamples: int = 2000) -> None:
+    def __init__(
+        self, runs: Mapping[tuple[str, int], KeptRun], section: str = "test", resamples: int = 2000
+    ) -> None:
         of_data: dict[str, set[str]] = {}
-        for (name, _), run in runs.items():
-            of_data.setdefault(SETTINGS[name].data, set()).add(run.content["data_fingerprint"])
-        if any(len(fingerprints) > 1 for fingerprints in of_data.values()):
-            raise ValueError("the kept runs are of different phantoms; delete those of one of them")
-        self.runs = runs
+        self._by_seed: dict[str, dict[int, Measures]] = {}
+        for (name, seed), run in sorted(runs.items()):
+            outcome = run.outcome(section)
+            of_data.setdefault(SETTINGS[name].data, set()).add(outcome.cohort)
+            weights = draw_patients(outcome.record.patients, resamples, seed=0)
+            self._by_seed.setdefault(name, {})[seed] = measures(outcome, weights)
+        if any(len(cohorts) > 1 for cohorts in of_data.values()):
+            raise ValueError("the kept runs are of different pairs; delete those of one of them")
         self.resamples = resamples
-        self._known: dict[tuple[str, int, str, str | None], dict[float, Statistics]] = {}
 
-    def seeds(self, row: Row, section: str) -> BySeed:
-        """The statistics of a row, by seed and IoU."""
+    def seeds(self, setting: str) -> list[int]:
+        """The seeds of a setting that were run."""
+        return sorted(self._by_seed.get(setting, {}))
+
+    def names(self, setting: str) -> list[str]:
+        """The measures that all runs of a setting have."""
+        of_runs = list(self._by_seed[setting].values())
+        return [name for name in of_runs[0] if all(name in run for run in of_runs)]
+
+    def row(self, setting: str) -> dict[str, dict[str, Any]]:
+        """Mean over seeds, interval and single seeds of each measure."""
         return {
-            seed: self._statistics(name, seed, section, row.view)
-            for name, seed in sorted(self.runs)
-            if name == row.setting
+            name: {
+                **interval(self._mean(setting, name)),
+                "by_seed": {
+                    str(seed): finite_or_none(run[name][0]) for seed, run in self._by_seed[setting].items()
+                },
+            }
+            for name in self.names(setting)
         }
 
-    def _statistics(self, name: str, seed: int, section: str, view: str | None) -> dict[float, Statistics]:
-        key = (name, seed, section, view)
-        if key not in self._known:
-            outcome = self.runs[name, seed].outcomes[section]
-            record = outcome.of_view(view) if view else outcome.record
-            self._known[key] = statistics(record, draw_patients(record.patients, self.resamples, seed=0))
-        return self._known[key]
-
-    def row(self, table: Table, row: Row) -> dict[str, Any] | None:
-        """All numbers of a row; None if none of its runs is there."""
-        ours = self.seeds(row, table.section)
-        if not ours:
+    def difference(self, ours: str, theirs: str) -> dict[str, dict[str, Any]] | None:
+        """One setting minus another; None where a run of either is missing."""
+        if not (self.seeds(ours) and self.seeds(theirs)):
             return None
-        theirs = self.seeds(Row((), table.reference, view=row.view), table.section)
-        content: dict[str, Any] = {"seeds": sorted(ours)}
-        for iou in next(iter(ours.values())):
-            at = {seed: found[iou] for seed, found in ours.items()}
-            content[iou_key(iou)] = {
-                "recall": _each(_recalls(at), lambda pick, at=at: _mean(at, pick)),
-                "links": _each(_link_measures(at), lambda pick, at=at: _mean(at, pick)) or None,
-                "minus_reference": None
-                if row.setting == table.reference
-                else _contrast(at, {seed: found[iou] for seed, found in theirs.items()}),
-            }
+        content = {}
+        for name in self.names(ours):
+            if name in self.names(theirs):
+                minus = self._mean(ours, name) - self._mean(theirs, name)
+                content[name] = {**interval(minus), "p": p_value(minus)}
         return content
 
-    def false_positives(self, table: Table, row: Row) -> dict[str, dict[str, float]]:
-        """What `describe_false_positives` told of a row, by seed; of runs that were looked at."""
-        return {
-            str(seed): run.content["sections"][table.section]["false_positives"]
-            for (name, seed), run in sorted(self.runs.items())
-            if name == row.setting and "false_positives" in run.content["sections"][table.section]
-        }
-
-    def contrast(
-        self, table: Table, ours: str, theirs: str, view: str | None = None
-    ) -> dict[str, Any] | None:
-        """One setting minus another, by IoU; None where a run of either is missing."""
-        both = [self.seeds(Row((), name, view=view), table.section) for name in (ours, theirs)]
-        if not all(both):
-            return None
-        found = {
-            iou_key(iou): _contrast(*({seed: one[iou] for seed, one in side.items()} for side in both))
-            for iou in next(iter(both[0].values()))
-        }
-        return None if None in found.values() else found
-
-    def seeds_resampled(
-        self, table: Table, ours: str, theirs: str, iou: float, rate: str
-    ) -> dict[str, float | None] | None:
-        """The difference in R@t over all seeds of either setting, its interval over patients and seeds.
-
-        Each resample draws seeds beside patients, for each setting by itself: a seed has nothing in common
-        between two settings. None where a setting has no two seeds.
-        """
-        rng = np.random.default_rng(0)
-        means = []
-        for name in (ours, theirs):
-            by_seed = np.array(
-                [found[iou].recall[rate] for found in self.seeds(Row((), name), table.section).values()]
-            )  # [seeds, 1 + resamples]
-            if len(by_seed) < 2:
-                return None
-            drawn = rng.integers(len(by_seed), size=by_seed.T.shape)
-            drawn[0] = np.arange(len(by_seed))  # the sample itself
-            means.append(np.take_along_axis(by_seed.T, drawn, axis=1).mean(axis=1))
-        return interval(means[0] - means[1])
+    def _mean(self, setting: str, name: str) -> NDArray[np.float64]:
+        """The mean over seeds of a measure, [1 + resamples]: over all, then over those drawn."""
+        by_seed = np.stack([run[name] for run in self._by_seed[setting].values()], axis=1)  # [1 + R, seeds]
+        # Settings have nothing in common that a seed decides, so each draws its own.
+        chance = np.random.default_rng(list(setting.encode()))
+        drawn = chance.integers(by_seed.shape[1], size=by_seed.shape)
+        drawn[0] = np.arange(by_seed.shape[1])
+        mean: NDArray[np.float64] = np.take_along_axis(by_seed, drawn, axis=1).mean(axis=1)
+        return mean
 
 
-def _recalls(at: Mapping[int, Statistics]) -> dict[str, Pick]:
-    rates = next(iter(at.values())).recall
-    return {rate: lambda found, rate=rate: found.recall[rate] for rate in rates}  # type: ignore[misc]
-
-
-def _link_measures(*sides: Mapping[int, Statistics]) -> dict[str, Pick]:
-    return LINK_MEASURES if all(found.links for at in sides for found in at.values()) else {}
-
-
-def _each(picks: Mapping[str, Pick], number: Callable[[Pick], dict[str, Any]]) -> dict[str, Any]:
-    return {name: number(pick) for name, pick in picks.items()}
-
-
-def _mean(at: Mapping[int, Statistics], pick: Pick) -> dict[str, Any]:
-    """Mean over seeds with its interval, and the seeds one by one."""
-    return {
-        **interval(_average(at, pick, sorted(at))),
-        "by_seed": {str(seed): finite_or_none(pick(found)[0]) for seed, found in sorted(at.items())},
-    }
-
-
-def _contrast(ours: Mapping[int, Statistics], theirs: Mapping[int, Statistics]) -> dict[str, Any] | None:
-    """The difference of the means over the seeds that both have; None if they have none."""
-    seeds = sorted(set(ours) & set(theirs))
-    if not seeds:
-        return None
-
-    def minus(pick: Pick) -> dict[str, Any]:
-        of_seed = {str(seed): pick(ours[seed])[0] - pick(theirs[seed])[0] for seed in seeds}
-        return {
-            **difference(_average(ours, pick, seeds), _average(theirs, pick, seeds)),
-            "by_seed": {seed: finite_or_none(value) for seed, value in of_seed.items()},
-        }
-
-    return {
-        "seeds": seeds,
-        "recall": _each(_recalls(ours), minus),
-        "links": _each(_link_measures(ours, theirs), minus) or None,
-    }
-
-
-def _average(at: Mapping[int, Statistics], pick: Pick, seeds: Sequence[int]) -> NDArray[np.float64]:
-    return np.mean([pick(at[seed]) for seed in seeds], axis=0)
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values corrected for their number by Holm's method: at most 1, in the order given."""
+    order = np.argsort(p_values)
+    stepped = np.sort(p_values) * (len(p_values) - np.arange(len(p_values)))
+    corrected = np.empty(len(p_values))
+    corrected[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
+    return corrected.tolist()

@@ -1,171 +1,251 @@
-"""The evidence pages: docs/evidence.md, and the long tables in docs/evidence/."""
+"""The evidence pages: docs/evidence.md, and the tables behind it in docs/evidence/."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ablations.evidence import RATE, evidence
 from ablations.figure import draw
-from ablations.geometry import links_page, links_table
-from ablations.numbers import Numbers
-from ablations.table_page import hours, is_trained, machine_time_page, row_names, table_page
-from ablations.tables import TABLES
-from ablations.words import (
-    ABOUT,
-    COMPARISON,
-    FIGURE_TABLES,
-    GEOMETRY_FINDINGS,
-    HOW_TO_READ,
-    LINKS_ANSWER,
-    QUESTIONS,
-    SETUP,
-    STATISTICS,
-    WHAT_DECIDES,
-)
-from page_text import by_seed, percent, points
+from ablations.geometry import links_page
+from ablations.tables import RATES, TABLES, Table
+from ablations.words import ABOUT, TRUST, data_words, first_sentence, setting_names, verdict
+from page_text import by_seed, percent
 from page_text import table as table_text
 
+Content = Mapping[str, Any]
 
-def pages(content: Mapping[str, Any], has_pictures: bool) -> dict[str, str]:
+
+def pages(content: Content) -> dict[str, str]:
     """Every page as Markdown, by its path below docs/."""
-    files = {"evidence.md": _front_page(content, has_pictures)}
-    files["evidence/README.md"] = _index(content, has_pictures)
+    files = {"evidence.md": _front_page(content)}
     for name, numbers in content["tables"].items():
-        files[f"evidence/{name}.md"] = table_page(
-            name, TABLES[name], numbers, content["runs"], content["command"]
-        )
+        files[f"evidence/{name}.md"] = _table_page(TABLES[name], numbers)
     if content["links_beside_geometry"]:
         files["evidence/links.md"] = links_page(content["links_beside_geometry"])
+    files["evidence/README.md"] = _index(content, files)
     if content["runs"]:
-        files["evidence/machine_time.md"] = machine_time_page(content["runs"])
+        files["evidence/machine_time.md"] = _machine_time(content["runs"])
     return {name: "\n\n".join(filter(None, parts)) + "\n" for name, parts in files.items()}
 
 
-def write(numbers: Numbers, epochs: int, command: str, docs: Path) -> None:
-    """Write the data, the pictures and the pages."""
-    links = docs / "evidence" / "links.json"
-    kept = json.loads(links.read_text(encoding="utf-8")) if links.exists() else None
-    content = evidence(numbers, epochs, command, kept)
+def write(content: Content, docs: Path) -> None:
+    """Write the data, the picture and the pages."""
     for folder in ("images", "evidence"):
         (docs / folder).mkdir(parents=True, exist_ok=True)
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     (docs / "evidence.json").write_text(text + "\n", encoding="utf-8")
-    tables = content["tables"]
-    has_pictures = draw(tables, docs / "images" / "evidence_tables.png")
-    draw({name: tables[name] for name in FIGURE_TABLES if name in tables}, docs / "images" / "evidence.png")
-    for name, page in pages(content, has_pictures).items():
+    if content["tables"]:
+        draw(content["tables"], docs / "images" / "evidence.png")
+    for name, page in pages(content).items():
         (docs / name).write_text(page, encoding="utf-8")
 
 
-def _front_page(content: Mapping[str, Any], has_pictures: bool) -> list[str]:
+def _front_page(content: Content) -> list[str]:
+    tables = [
+        part
+        for name, numbers in content["tables"].items()
+        for part in (
+            f"## {TABLES[name].title}",
+            f"{TABLES[name].about.replace('../', '')} [The whole table](evidence/{name}.md).",
+            _recall_table(TABLES[name], numbers["rows"], RATES[:3], links=True),
+        )
+    ]
     return [
         "# Evidence",
-        "![Recall at 0.25 false positives per image](images/evidence.png)" if has_pictures else "",
-        _filled(ABOUT, content),
-        *_answers(content),
-        *_links(content["links_beside_geometry"]),
-        _filled(WHAT_DECIDES, content),
+        first_sentence(content["answers"]),
+        "![Recall at 0.25 false positives per image](images/evidence.png)" if tables else "",
+        *_answers(content["answers"]),
+        ABOUT,
+        *tables,
         *_cost(content),
-        *_orders(content),
-        STATISTICS,
+        TRUST.strip(),
     ]
 
 
-def _filled(words: str, content: Mapping[str, Any]) -> str:
-    """The words with the size of the experiment filled in."""
-    pairs = content["runs"][0]["pairs"] if content["runs"] else {}
-    return words.format(**content, training=pairs.get("training", 0), test=pairs.get("test", 0))
-
-
-def _answers(content: Mapping[str, Any]) -> list[str]:
-    """The questions in a table, then a sentence on each."""
-    if not content["answers"]:
+def _answers(answers: Sequence[Content]) -> list[str]:
+    if not answers:
         return []
+    names = setting_names()
     lines = [
         [
-            f"[{answer['question']}](evidence/{answer['table']}.md)",
-            answer["difference"],
-            points(answer["numbers"]),
-            percent(answer["seeds_resampled"], signed=True) if answer["seeds_resampled"] else "one seed",
-            by_seed(answer["numbers"], signed=True),
+            f"{answer['words']} [{data_words(answer['table'])}](evidence/{answer['table']}.md)",
+            f"{_short(names[answer['ours']])} − {_short(names[answer['theirs']])}, {answer['unit']}",
+            verdict(answer),
         ]
-        for answer in content["answers"]
+        for answer in answers
     ]
-    heads = ["", f"points at R@{RATE}", "patients resampled", "patients and seeds resampled", "by seed"]
-    asked = {answer["question"] for answer in content["answers"]}
-    sentences = [
-        f"- **{question.words}** {question.answer}" for question in QUESTIONS if question.words in asked
-    ]
-    return ["## Answers", table_text(heads, lines), "\n".join(sentences)]
+    return ["## Answers", table_text(["question", "difference", "points"], lines)]
 
 
-def _links(content: Mapping[str, Any] | None) -> list[str]:
-    if not content:
+def _short(name: str) -> str:
+    return name.split(":")[0]
+
+
+def _recall_table(
+    table: Table,
+    rows: Sequence[Content],
+    rates: Sequence[str],
+    links: bool = False,
+    part: str = "",
+    iou: float | None = None,
+) -> str:
+    key = f"iou={iou or table.iou:g}"
+    heads = ["", *(f"R@{rate}" for rate in rates), *(["link F1"] if links else []), "seeds"]
+    has_paper = any(row["paper"] for row in rows) and not part and iou is None
+    lines = []
+    for row in rows:
+        numbers = row["numbers"]
+        cells = [percent(numbers[f"{key}/{part}recall/{rate}"]) for rate in rates]
+        if links:
+            f1 = numbers.get(f"{key}/links/f1")
+            cells.append(percent(f1) if f1 and f1["value"] is not None else "")
+        paper = " / ".join(f"{row['paper'][rate]:.1f}" for rate in rates if rate in row["paper"])
+        lines.append([row["name"], *cells, str(len(row["seeds"])), *([paper] if has_paper else [])])
+    return table_text([*heads, *(["paper, DDSM"] if has_paper else [])], lines)
+
+
+def _table_page(table: Table, content: Content) -> list[str]:
+    rows, iou = content["rows"], table.iou
+    other = 0.5 if iou == 0.2 else 0.2
+    return [
+        f"# {table.title}",
+        table.about,
+        f"Recall in %, IoU ≥ {iou:g}, duplicates are false positives; in brackets 95% intervals over "
+        "patients and seeds, of a row with one seed over patients alone:",
+        _recall_table(table, rows, RATES),
+        "The same in breasts with both views:",
+        _recall_table(table, rows, RATES, part="both views/"),
+        f"All breasts, IoU ≥ {other:g}:",
+        _recall_table(table, rows, RATES, iou=other),
+        f"R@{RATES[0]} seed by seed:",
+        table_text(
+            ["", "seeds", f"R@{RATES[0]}"],
+            [
+                [
+                    row["name"],
+                    ", ".join(map(str, row["seeds"])),
+                    by_seed(row["numbers"][f"iou={iou:g}/recall/{RATES[0]}"]),
+                ]
+                for row in rows
+            ],
+        ),
+        *_links(table, rows),
+        *_groups(table, content),
+    ]
+
+
+def _links(table: Table, rows: Sequence[Content]) -> list[str]:
+    """Link measures of the rows that link."""
+    columns = {
+        "precision": "links/precision",
+        "recall": "links/recall",
+        "F1": "links/f1",
+        "found in both views, linked correctly": "links/accuracy",
+        "the same, several masses": "links of several/accuracy",
+        "the same, one mass in each view": "links of single pairs/accuracy",
+    }
+    key = f"iou={table.iou:g}"
+    lines = []
+    for row in rows:
+        if row["numbers"].get(f"{key}/links/f1", {}).get("value") is not None:
+            cells = [percent(row["numbers"][f"{key}/{measure}"]) for measure in columns.values()]
+            lines.append([row["name"], *cells])
+    alone = [
+        [row["name"], *(_mean_of(row["only_in_one_view"], name) for name in ("precision", "recall"))]
+        for row in rows
+        if any(row["only_in_one_view"].values())
+    ]
+    if not lines:
         return []
     return [
-        "## Are its links better than geometry?",
-        LINKS_ANSWER,
-        links_table(content, ("precision", "recall", "f1")),
-        f"{GEOMETRY_FINDINGS} [The whole table](evidence/links.md).",
+        f"Links in %, IoU ≥ {table.iou:g}:",
+        table_text(["", *columns], lines),
+        "Links that say *only in this view*, in %, means over seeds:",
+        table_text(["", "precision", "recall"], alone),
     ]
 
 
-def _cost(content: Mapping[str, Any]) -> list[str]:
+def _mean_of(by_seed: Mapping[str, Content | None], name: str) -> str:
+    known = [100 * of[name] for of in by_seed.values() if of and of[name] is not None]
+    return f"{sum(known) / len(known):.1f}" if known else "none"
+
+
+def _groups(table: Table, content: Content) -> list[str]:
+    """Recall by group of boxes, and its difference between two rows."""
+    rows = {row["setting"]: row["numbers"] for row in content["rows"]}
+    if not content["gain"] or table.gain is None:
+        return []
+    key, ending, titles = f"iou={table.iou:g}/", f"/recall/{RATES[0]}", setting_names()
+    lines = [
+        [
+            name.removeprefix(key).removesuffix(ending).replace("/", " "),
+            *(percent(rows[setting][name]) for setting in table.gain),
+            percent(difference, signed=True),
+        ]
+        for name, difference in content["gain"].items()
+        if name.startswith(key) and name.endswith(ending)
+    ]
+    return [
+        f"R@{RATES[0]} by group of boxes, at the thresholds of the whole section:",
+        table_text(["", *(titles[setting] for setting in table.gain), "difference in points"], lines),
+    ]
+
+
+def _cost(content: Content) -> list[str]:
     runs = content["runs"]
     if not runs:
         return []
+    hours = sum(run["training_cpu_seconds"] or 0 for run in runs) / 3600
     return [
         "## What does it cost?",
-        f"{len(runs)} runs, {sum(map(is_trained, runs))} of them trained, took {hours(runs)} in all, on one "
-        "CPU thread each ([one by one](evidence/machine_time.md)). Finished runs are kept in "
-        "`docs/evidence/runs`, so that this command trains only what is missing, and with `--page` writes "
-        "the pages again without training:",
+        f"{len(runs)} trainings took {hours:.1f} CPU hours, one thread each "
+        "([one by one](evidence/machine_time.md)). They are kept in `docs/evidence/runs`, so that this "
+        "command trains only what is missing, and with `--page` writes the pages again without training:",
         f"```bash\n{content['command']}\n```",
+        "Without `--film` it leaves out the films.",
     ]
 
 
-def _orders(content: Mapping[str, Any]) -> list[str]:
-    compared = [(name, pair) for name, table in content["tables"].items() for pair in table["order"]]
-    if not compared:
-        return []
-    against = [(name, pair) for name, pair in compared if pair["ours"]["value"] < 0]
-    beyond = [(name, pair) for name, pair in against if pair["ours"]["high"] < 0]
-    words = (
-        f"The paper's tables order {len(compared)} pairs of rows; {len(compared) - len(against)} have the "
-        f"same order here, {len(against) - len(beyond)} the opposite order within the interval, "
-        f"{len(beyond)} beyond it{':' if beyond else '.'}"
-    )
-    lines = [
-        [
-            f"[{TABLES[name].title}](evidence/{name}.md)",
-            f"{better} above {worse} by {pair['paper']:.1f}",
-            points(pair["ours"]),
-        ]
-        for name, pair in beyond
-        for better, worse in [row_names(TABLES[name], pair)]
-    ]
-    return [
-        "## Where does our order differ from the paper's?",
-        words,
-        table_text(["table", "the paper", "here"], lines) if lines else "",
-        COMPARISON,
-    ]
-
-
-def _index(content: Mapping[str, Any], has_pictures: bool) -> list[str]:
-    every_page = {name: TABLES[name].title for name in content["tables"]}
-    if content["links_beside_geometry"]:
-        every_page["links"] = "Links beside geometry"
+def _index(content: Content, files: Mapping[str, Any]) -> list[str]:
+    titles = {name: TABLES[name].title for name in content["tables"]}
+    if "evidence/links.md" in files:
+        titles["links"] = "Links beside geometry"
     if content["runs"]:
-        every_page["machine_time"] = "Machine time"
+        titles["machine_time"] = "Machine time"
     return [
         "# Tables behind the evidence",
         "The answers are in [evidence.md](../evidence.md); these are the numbers that they rest on.",
-        "\n".join(f"- [{title}]({name}.md)" for name, title in every_page.items()),
-        _filled(SETUP, content),
-        _filled(HOW_TO_READ, content),
-        "![Recall at 0.25 false positives per image of every row](../images/evidence_tables.png)"
-        if has_pictures
-        else "",
+        "\n".join(f"- [{title}]({name}.md)" for name, title in titles.items()),
     ]
+
+
+def _machine_time(runs: Sequence[Content]) -> list[str]:
+    lines = [
+        [
+            f"`{run['setting']}`",
+            str(run["seed"]),
+            f"{(run['training_cpu_seconds'] or 0) / 60:.0f}",
+            str(run["best"]["epoch"]),
+            f"{100 * run['best']['value']:.1f}",
+            _last_quarter(run),
+            run["git_commit"][:12],
+        ]
+        for run in runs
+    ]
+    machines = sorted({f"{run['machine']['processor']}, {run['machine']['cores']} cores" for run in runs})
+    return [
+        "# Machine time",
+        f"{len(runs)} trainings, one thread each, on {'; '.join(machines)}. *Last quarter* is the mean "
+        "recall of the last validation minus that of the first one in the last quarter of the training, in "
+        "points: near zero where it was long enough.",
+        table_text(
+            ["setting", "seed", "CPU minutes", "best epoch", "its mean recall", "last quarter", "commit"],
+            lines,
+        ),
+    ]
+
+
+def _last_quarter(run: Content) -> str:
+    """How much validation rose in the last quarter of a training."""
+    late = [value for epoch, value in run["validation"].items() if int(epoch) >= 0.75 * run["epochs"]]
+    return f"{100 * (late[-1] - late[0]):+.1f}"

@@ -12,26 +12,34 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ablations.false_positives import describe_false_positives
-from ablations.outcome import image_views, pack
+from ablations.outcome import pack
 from ablations.settings import SETTINGS, Setting
 from machine import machine
 
 from clnet.data.datalist import read_datalist
-from clnet.evaluation.folder import METRICS_FILE, read_metrics
-from clnet.evaluation.record import read_record
-from clnet.findings.types import FINDINGS_FILE, read_findings
+from clnet.data.pair import Pair
+from clnet.evaluation.cohort import build_cohort
+from clnet.evaluation.folder import METRICS_FILE
+from clnet.evaluation.metrics import evaluate as evaluate_findings
+from clnet.evaluation.protocols import settings_of
+from clnet.evaluation.subgroups import groups_of_boxes
+from clnet.findings.types import FINDINGS_FILE, Findings, read_findings
 from clnet.runs.checkpoints import BEST, LAST
 from clnet.runs.command_line import run_config
-from clnet.runs.evaluation_tracking import single_numbers
 from clnet.runs.mlflow_run import flatten
-from clnet.runs.provenance import data_fingerprint, git_commit, versions
+from clnet.runs.provenance import data_fingerprint, git_commit
 from clnet.runs.record import read_metrics as read_epochs
 from clnet.runs.record import read_run
 
 ROOT = Path(__file__).parents[2]
 SECTIONS = ("validation", "test")
 EXPERIMENT = "clnet-ablation"
+GROUPS = {
+    "film": ("subtlety", "density", "size in % of image height", "pathology"),
+    "phantom": (),
+    "patient": (),
+}
+"""The groups of boxes that are kept, by the data."""
 # What an outcome depends on, besides data and code; everything else in the config is wiring and paths.
 DECIDES = (
     *("seed", "size", "batch_size", "max_epochs", "val_interval", "learning_rate", "warmup_iterations"),
@@ -68,7 +76,7 @@ class Plan:
     parent_run: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.name}-seed{self.seed}-{self.epochs}epochs"
+        return f"{self.name}-seed{self.seed}"
 
     @property
     def setting(self) -> Setting:
@@ -111,7 +119,6 @@ class Plan:
             "seed": str(self.seed),
             "max_epochs": str(self.epochs),
             **({"parent_run": self.parent_run} if self.parent_run else {}),
-            **self.setting.overrides,
             **options,
         }
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
@@ -210,21 +217,9 @@ def evaluate(plan: Plan, call: Call) -> dict[str, float]:
 
 
 def result(plan: Plan, evaluation_seconds: Mapping[str, float]) -> dict[str, Any]:
-    """What is kept of a finished run: provenance, headline numbers, and outcomes to compute tables from."""
-    trained = read_run(plan.folder)
-    sections = {}
-    datalist = read_datalist(plan.data)
-    for section in SECTIONS:
-        folder = plan.evaluated(section)
-        numbers = single_numbers(read_metrics(folder))
-        sections[section] = {
-            "seconds": evaluation_seconds[section],
-            "metrics": {name: round(value, 4) for name, value in numbers.items()},
-            "false_positives": describe_false_positives(
-                datalist[section], read_findings(folder / FINDINGS_FILE)
-            ),
-            "outcome": pack(read_record(folder), image_views(datalist[section])),
-        }
+    """What is kept of a finished run: where it is from, its validations, and outcomes for the tables."""
+    trained, datalist = read_run(plan.folder), read_datalist(plan.data)
+    epochs = [line for line in read_epochs(plan.folder) if line["kind"] == "validation"]
     return {
         "setting": plan.name,
         "seed": plan.seed,
@@ -232,13 +227,47 @@ def result(plan: Plan, evaluation_seconds: Mapping[str, float]) -> dict[str, Any
         "git_commit": trained.get("git_commit") or git_commit() or "not in a checkout",
         "data_fingerprint": data_fingerprint(plan.data),
         "machine": machine(),
-        "versions": versions(),
+        "versions": trained["versions"],
         "training_seconds": round(training_seconds(plan.folder), 1),
         "training_cpu_seconds": training_cpu_seconds(plan.folder),
         "best": trained.get("best"),
+        "validation": {line["epoch"]: round(line["metrics"]["mean_recall"], 4) for line in epochs},
         "settings": plan.settings(),
         "pairs": {name: len(pairs) for name, pairs in datalist.sections.items()},
-        "sections": sections,
+        "sections": {
+            section: {
+                "seconds": evaluation_seconds[section],
+                **counted(
+                    datalist[section],
+                    read_findings(plan.evaluated(section) / FINDINGS_FILE),
+                    GROUPS[plan.setting.data],
+                ),
+            }
+            for section in SECTIONS
+        },
+    }
+
+
+def counted(pairs: Sequence[Pair], findings: Findings, groups: Sequence[str]) -> dict[str, Any]:
+    """What is kept of findings, by the rules of protocol film: duplicates are false positives.
+
+    Args:
+        pairs: that were looked at.
+        findings: in them.
+        groups: of boxes, by their names in `clnet.evaluation.subgroups`.
+
+    Returns:
+        ``outcome`` from `pack`, and ``only_in_one_view``, precision and recall of links that say so.
+    """
+    evaluation = evaluate_findings(pairs, findings, settings_of("film", resamples=1))
+    labels = groups_of_boxes(build_cohort(pairs, findings))
+    links = evaluation.metrics["links"] or {}
+    return {
+        "outcome": pack(evaluation.record, {name: labels[name] for name in groups}),
+        "only_in_one_view": {
+            key: {name: of["only_in_one_view"][name]["value"] for name in ("precision", "recall")}
+            for key, of in links.items()
+        },
     }
 
 

@@ -1,17 +1,15 @@
 """The ablation: its runs are those of its tables, each is made once, an interrupted one is resumed."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from ablation import main, options_of, wanted
-from ablations.data import half
 from ablations.kept import differences, read_runs
 from ablations.runs import EXPERIMENT, Plan, RunError, shell, train, training_cpu_seconds, training_seconds
 from ablations.settings import SETTINGS
-from ablations.tables import TABLES
+from ablations.tables import TABLES, Row, Table
 from mlflow import MlflowClient
 from random_findings import random_datalist
 from warm_processes import InsteadOfPopen
@@ -27,10 +25,10 @@ ROOT = Path(__file__).parents[2]
 def plan(tmp_path):
     datalist = random_datalist(4)
     write_datalist(datalist, tmp_path / "data" / "datalist.json")
-    return Plan("temperature_1", 3, 12, tmp_path / "output", tmp_path / "data")
+    return Plan("vild", 3, 12, tmp_path / "output", tmp_path / "data")
 
 
-@pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if not setting.removed])
+@pytest.mark.parametrize("name", SETTINGS)
 def test_the_commands_of_a_setting_name_options_that_exist(name, plan, monkeypatch):
     monkeypatch.chdir(ROOT)
     wanted_run = Plan(name, 0, 12, plan.output, plan.data)
@@ -38,58 +36,46 @@ def test_the_commands_of_a_setting_name_options_that_exist(name, plan, monkeypat
     check_command_line(wanted_run.evaluating("test")[2:])
 
 
-def test_every_setting_is_in_a_table_and_every_row_is_a_setting():
-    assert {row.setting for table in TABLES.values() for row in table.rows} == set(SETTINGS)
-    for table in TABLES.values():
-        assert {name for pair in table.contrasts for name in pair} <= {row.setting for row in table.rows}
-        assert all(len(row.labels) == len(table.heads) for row in table.rows)
+def test_every_setting_is_in_a_table_and_every_row_is_a_setting_of_its_data():
+    rows = [(row.setting, name) for name, table in TABLES.items() for row in table.rows]
+    assert sorted(name for name, _ in rows) == sorted(set(dict(rows)))
+    assert all(SETTINGS[setting].data == table for setting, table in rows)
+
+
+def test_a_training_is_as_long_as_its_config_says(plan, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    for name in ("geometric", "clnet", "geometric_film", "vild_film"):
+        own = run_config(["training", "--config_file", str(files_of(name))])
+        assert SETTINGS[name].epochs == own["max_epochs"]
+
+
+def files_of(name):
+    return [f"bundle/configs/{config}.yaml" for config in ("train", *SETTINGS[name].configs)]
 
 
 def test_settings_do_what_their_names_say(plan, monkeypatch):
     monkeypatch.chdir(ROOT)
 
-    def config(name):
-        return run_config(Plan(name, 0, 12, plan.output, plan.data).training())
+    def network(name):
+        return run_config(Plan(name, 0, 12, plan.output, plan.data).training())["network_def"]
 
-    def link_loss(name):
-        return config(name)["network_def"]["matcher"]["loss"]
-
-    assert link_loss("temperature_1")["temperature"] == 1.0
-    assert link_loss("clnet")["temperature"] == 0.1
-    assert link_loss("no_auxiliary_3")["auxiliary"] is False
-    assert link_loss("add_0.25")["cost_method"] == "add"
-    assert config("encoder_2")["network_def"]["encoder"]["layers"] == 2
-    network = config("vild_queries_40")["network_def"]
-    assert network["matcher"]["_target_"].endswith("NoMatcher")
-    assert network["detector"]["object_queries"] == 40
+    assert network("geometric")["matcher"]["_target_"].endswith("GeometricLinker")
+    assert network("clnet")["matcher"]["loss"]["temperature"] == 0.1
+    assert network("vild_film")["matcher"]["_target_"].endswith("NoMatcher")
+    assert network("vild_film")["encoder"]["backbone"]["name"] == "resnet18"
 
 
-def test_a_run_that_serves_several_tables_is_wanted_once_and_main_tables_come_first():
-    names = list(wanted(options_of(["--seeds", "2"])))
-    assert len(names) == len(set(names))
-    twice = [name for name, seed in names if seed == 1]
-    assert set(twice) == {
-        *("deformable_detr", "vild", "linker_only", "clnet", "pair_verification", "paired_query"),
-        *("one_view", "geometric", "clnet_patient", "geometric_patient"),
-    }
-    assert names.index(("paired_query", 1)) < names.index(("add_0.25", 0))
-    films = {name for name, _ in wanted(options_of(["--only", "film", "--film", "films"]))}
-    assert films == {row.setting for row in TABLES["film"].rows}
-    assert list(wanted(options_of(["--only", "temperature"]))) == [("temperature_1", 0), ("clnet", 0)]
-
-
-def test_half_of_the_data_is_half_of_the_training_patients_and_nothing_else():
-    datalist = random_datalist(8)
-    training = tuple(random_datalist(41).sections["test"])
-    renamed = [
-        type(pair)(f"t{pair.pair_id}", f"t{pair.patient_id}", pair.laterality, pair.cc, pair.mlo)
-        for pair in training
-    ]
-    datalist = type(datalist)("d", {"training": tuple(renamed), "test": datalist["test"]})
-    less = half(datalist)
-    patients = [{pair.patient_id for pair in one["training"]} for one in (less, datalist)]
-    assert len(patients[0]) == len(patients[1]) // 2
-    assert less["test"] == datalist["test"]
+def test_first_seeds_come_first_and_films_only_where_they_are():
+    names = list(wanted(options_of([])))
+    assert len(names) == len(set(names)) == 22
+    assert [seed for _, seed in names] == sorted(seed for _, seed in names)
+    assert ("clnet", 4) in names
+    assert ("vild", 3) not in names
+    films = list(wanted(options_of(["--only", "film", "--film", "films", "--seeds", "2"])))
+    assert {name for name, _ in films} == {row.setting for row in TABLES["film"].rows}
+    assert ("paired_query_film", 1) not in films
+    assert ("clnet_film", 1) in films
+    assert ("clnet_film", 2) not in films
 
 
 def test_a_kept_run_counts_until_a_setting_or_the_data_changes(plan, monkeypatch):
@@ -106,11 +92,9 @@ def test_a_kept_run_counts_until_a_setting_or_the_data_changes(plan, monkeypatch
 
 def test_the_kept_runs_need_not_be_trained_again(plan, monkeypatch):
     monkeypatch.chdir(ROOT)
-    """But for those of 12 epochs, which an earlier train.yaml made."""
-    for epochs in (16, 24):
-        for (name, seed), run in read_runs(ROOT / "docs" / "evidence" / "runs", epochs).items():
-            wanted_run = Plan(name, seed, epochs, plan.output, plan.data)
-            assert list(differences(run.content, wanted_run, run.content["data_fingerprint"])) == [], name
+    for (name, seed), run in read_runs(ROOT / "docs" / "evidence" / "runs").items():
+        wanted_run = Plan(name, seed, SETTINGS[name].epochs, plan.output, plan.data)
+        assert list(differences(run.content, wanted_run, run.content["data_fingerprint"])) == [], name
 
 
 def state_of(plan, status, **changed):
@@ -146,7 +130,7 @@ def test_a_training_starts_resumes_or_is_done(plan, monkeypatch):
 
 def test_an_evaluation_takes_the_weights_of_its_training(plan):
     words = plan.evaluating("validation")
-    assert words[words.index("--weights") + 1].endswith("temperature_1-seed3-12epochs/model.pt")
+    assert words[words.index("--weights") + 1].endswith("vild-seed3/model.pt")
     assert words[words.index("--section") + 1] == "validation"
 
 
@@ -171,10 +155,9 @@ def test_the_time_of_a_training_is_without_the_pause_between_its_starts(tmp_path
 
 @pytest.mark.slow
 def test_a_tiny_ablation_from_nothing_and_once_more(tmp_path, monkeypatch, capsys):
-    table = TABLES["temperature"]
+    table = Table("Tiny", "One row.", (Row("vild", "VILD", 1, (76.1,)),), iou=0.5)
     for module in ("ablation", "ablations.evidence", "ablations.page"):  # each imported the name
-        monkeypatch.setattr(f"{module}.TABLES", {"temperature": replace(table, rows=table.rows[:1])})
-    monkeypatch.setattr("ablations.evidence.QUESTIONS", [])  # of other tables
+        monkeypatch.setattr(f"{module}.TABLES", {"phantom": table})
     monkeypatch.setattr("ablations.runs.subprocess", SimpleNamespace(Popen=InsteadOfPopen))
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.chdir(ROOT)
@@ -182,25 +165,23 @@ def test_a_tiny_ablation_from_nothing_and_once_more(tmp_path, monkeypatch, capsy
     for _ in range(2):
         main(
             [
-                *("--budget", "1", "--output", str(tmp_path / "output"), "--docs", str(tmp_path / "docs")),
+                *("--epochs", "1", "--output", str(tmp_path / "output"), "--docs", str(tmp_path / "docs")),
                 *("--pairs", "24", "--resamples", "20", "--", "--size", "[64, 48]", "--batch_size", "4"),
                 *("--width", "32", "--val_interval", "1"),
             ]
         )
         said.append(capsys.readouterr().out)
-    assert "finished  temperature_1-seed0-1epochs" in said[0]
-    assert "kept      temperature_1-seed0-1epochs" in said[1]
+    assert "finished  vild-seed0" in said[0]
+    assert "kept      vild-seed0" in said[1]
     assert "started" not in said[1]
-    text = (tmp_path / "docs" / "evidence" / "temperature.md").read_text()
-    assert "| 1, as in the paper |" in text
-    run = json.loads(
-        (tmp_path / "docs" / "evidence" / "runs" / "temperature_1-seed0-1epochs.json").read_text()
-    )
+    assert "| VILD |" in (tmp_path / "docs" / "evidence" / "phantom.md").read_text()
+    run = json.loads((tmp_path / "docs" / "evidence" / "runs" / "vild-seed0.json").read_text())
     assert run["settings"]["max_epochs"] == "1"
+    assert str(tmp_path) not in json.dumps(run)
     client = MlflowClient(f"sqlite:///{tmp_path}/output/mlflow.db")
     experiment = client.get_experiment_by_name(EXPERIMENT)
     found = {run.info.run_name: run for run in client.search_runs([experiment.experiment_id])}
-    parent = found.pop("ablation-1epochs")
+    parent = found.pop("ablation")
     assert len(found) == 3  # a training, evaluated on two sections
     assert {run.data.tags["mlflow.parentRunId"] for run in found.values()} == {parent.info.run_id}
     assert parent.info.status == "FINISHED"
