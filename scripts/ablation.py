@@ -21,6 +21,7 @@ from ablations.kept import differences, read_runs, write_run
 from ablations.runs import EXPERIMENT, ROOT, Plan, RunError, evaluate, result, shell, train
 from ablations.settings import SETTINGS
 from ablations.tables import TABLES
+from page_text import write_between_marks
 from record_files import read
 
 from clnet.runs.mlflow_run import MlflowRun, MlflowStore
@@ -174,6 +175,8 @@ def main(words: Sequence[str]) -> None:
     links = options.docs / "evidence" / "links.json"
     content = evidence(runs, COMMAND, options.resamples, read(links) if links.exists() else None)
     page.write(content, options.docs)
+    if options.docs == ROOT / "docs":
+        write_between_marks(ROOT / "README.md", "evidence", page.readme_passage(content))
     say(f"written   {options.docs / 'evidence.md'}, of {len(runs)} runs")
     if failed:
         sys.exit("ablation: failed:\n" + "\n".join(failed))

@@ -112,6 +112,7 @@ MEASURES: dict[str, Callable[[Path], dict[str, Any]]] = {
     "phantom": phantom,
     "header_scan": header_scan,
     "evaluation": evaluation,
+    "film": part("film", "film"),
     "attention": part("attention", "attention"),
     "network_512x256": part("network", "network_small"),
     "network_1024x512": part("network", "network_large"),

@@ -28,6 +28,20 @@ def pages(content: Content) -> dict[str, str]:
     return {name: "\n\n".join(filter(None, parts)) + "\n" for name, parts in files.items()}
 
 
+def readme_passage(content: Content) -> str:
+    """What the first page of the project says: whether the second view helps, on films and on the phantom."""
+    return "\n\n".join(
+        part
+        for name in ("film", "phantom")
+        if name in content["tables"]
+        for part in (
+            f"{TABLES[name].title}, IoU ≥ {TABLES[name].iou:g}, duplicates are false positives, 95% intervals "
+            "over patients and seeds:",
+            _recall_table(TABLES[name], content["tables"][name]["rows"], RATES[:3], links=True, paper=False),
+        )
+    )
+
+
 def write(content: Content, docs: Path) -> None:
     """Write the data, the picture and the pages."""
     for folder in ("images", "evidence"):
@@ -88,10 +102,11 @@ def _recall_table(
     links: bool = False,
     part: str = "",
     iou: float | None = None,
+    paper: bool = True,
 ) -> str:
     key = f"iou={iou or table.iou:g}"
     heads = ["", *(f"R@{rate}" for rate in rates), *(["link F1"] if links else []), "seeds"]
-    has_paper = any(row["paper"] for row in rows) and not part and iou is None
+    has_paper = paper and any(row["paper"] for row in rows) and not part and iou is None
     lines = []
     for row in rows:
         numbers = row["numbers"]
@@ -99,8 +114,8 @@ def _recall_table(
         if links:
             f1 = numbers.get(f"{key}/links/f1")
             cells.append(percent(f1) if f1 and f1["value"] is not None else "")
-        paper = " / ".join(f"{row['paper'][rate]:.1f}" for rate in rates if rate in row["paper"])
-        lines.append([row["name"], *cells, str(len(row["seeds"])), *([paper] if has_paper else [])])
+        theirs = " / ".join(f"{row['paper'][rate]:.1f}" for rate in rates if rate in row["paper"])
+        lines.append([row["name"], *cells, str(len(row["seeds"])), *([theirs] if has_paper else [])])
     return table_text([*heads, *(["paper, DDSM"] if has_paper else [])], lines)
 
 

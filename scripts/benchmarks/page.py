@@ -87,6 +87,8 @@ def page_of(result: dict[str, Any]) -> str:
         f"seconds on one thread unless the table says otherwise.\n\n{machine['processor']}, "
         f"{machine['cores']} cores, {machine['system']}, Python {machine['python']}; {versions}.\n"
     )
+    if "film" in result:
+        parts.append(_film(result["film"]))
     if "attention" in result:
         kinds = {"forward": "forward", "forward_backward": "forward and backward"}
         parts.append(
@@ -183,3 +185,21 @@ def page_of(result: dict[str, Any]) -> str:
             "included.\n\n" + table(["", "pairs per second"], rows)
         )
     return "\n".join(parts)
+
+
+def _film(result: dict[str, Any]) -> str:
+    """The film model's part."""
+    rows = []
+    for kind, words in (("training", "training step, 4 breasts"), ("inference", "inference, one breast")):
+        base = result[kind]["float32"]["cpu"]
+        for way, seconds in result[kind].items():
+            rows.append([f"{words}, {way}", f"{seconds['cpu']:.3f}", f"{base / seconds['cpu']:.2f}×"])
+    pair = result["pair"]
+    return (
+        "## The film model\n\nThe network of `film.yaml` at 512×256, random weights, each way in its own "
+        "process. *As shipped* is what the config chooses on this machine: bfloat16 in training, float32 in "
+        "inference, so that results are the same everywhere.\n\n"
+        + table(["", "CPU s", "times as fast as float32"], rows)
+        + f"\nInference of a pair takes {pair['pair_over_two_images']:.2f} times as long as two images in "
+        "the network without the second view (`one_view.yaml`).\n"
+    )

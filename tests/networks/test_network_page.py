@@ -45,7 +45,6 @@ def test_the_papers_settings_are_those_of_the_paper():
         "detector#box_refinement": False,
         "matcher#link_queries": 16,
         "matcher#layers": 3,
-        "matcher#loss#temperature": 1.0,
     }
     found = settings("clnet", "paper")
     assert {name: found[name] for name in stated} == stated

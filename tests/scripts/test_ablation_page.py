@@ -14,11 +14,11 @@ from ablations.figure import draw
 from ablations.kept import read_runs
 from ablations.numbers import Numbers, holm, measures
 from ablations.outcome import unpack
-from ablations.page import pages
+from ablations.page import pages, readme_passage
 from ablations.tables import QUESTIONS, RATES, TABLES
 from ablations.words import verdict
 from kept_runs import kept_run, outcome_of
-from page_text import percent
+from page_text import between_marks
 
 from clnet.evaluation.bootstrap import draw_patients
 from clnet.evaluation.resampled import statistics
@@ -178,12 +178,7 @@ def test_the_evidence_pages_and_the_readme_report_the_numbers_that_are_kept():
     assert kept == set(read_runs(docs / "evidence" / "runs"))
     links = json.loads((docs / "evidence" / "links.json").read_text(encoding="utf-8"))
     assert content["links_beside_geometry"] == links
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    told = {row["name"]: row["numbers"] for row in content["tables"]["phantom"]["rows"]}
-    for name, numbers in told.items():
-        line = next(line for line in readme.splitlines() if line.startswith(f"| {name} |"))
-        cells = [percent(numbers[f"iou=0.5/recall/{rate}"]) for rate in RATES[:3]]
-        assert line == f"| {name} | {' | '.join(cells)} |"
+    assert between_marks(ROOT / "README.md", "evidence") == readme_passage(content)
 
 
 def test_links_of_the_evidence_pages_lead_somewhere_and_their_commands_are_understood():
