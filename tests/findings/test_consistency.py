@@ -1,4 +1,4 @@
-"""How well two views fit together: what is measured of drawn views, and the score beside scipy's densities."""
+"""How well two views fit together: what is measured of drawn views, and the score, by scipy's densities."""
 
 import numpy as np
 import pytest
