@@ -92,7 +92,7 @@ def mismatch_warning(score: float | None, min_consistency: float) -> str:
     """A sentence if the score is below what is expected of one breast; "" if not, or without a score."""
     if score is None or score >= min_consistency:
         return ""
-    return f"the two views may not be of one breast (consistency {score:.2g}, below {min_consistency:.2g})"
+    return f"the two views may not be of one breast (consistency {score:.3f}, below {min_consistency:.3f})"
 
 
 def _reduced(image: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -104,6 +104,6 @@ def test_settings_that_do_not_fit_together_are_named(settings, words):
 
 def test_a_warning_names_score_and_threshold_and_comes_below_the_threshold_only():
     assert mismatch_warning(0.0213, 0.2) == (
-        "the two views may not be of one breast (consistency 0.021, below 0.2)"
+        "the two views may not be of one breast (consistency 0.021, below 0.200)"
     )
     assert mismatch_warning(0.2, 0.2) == mismatch_warning(None, 0.2) == ""
