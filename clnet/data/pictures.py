@@ -15,7 +15,7 @@ from clnet.data.reader import read_image
 # Okabe and Ito's palette, safe for colour-blind readers; labels identify boxes without colour.
 COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00")
 GAP = 10  # pixels between the two views
-PAPER, INK = "#16181c", "#d5d9e0"
+PAPER, INK, ALARM = "#16181c", "#d5d9e0", "#FF6E5A"
 Box = tuple[float, float, float, float]
 """x_min, y_min, x_max, y_max in pixels of the picture."""
 
@@ -42,6 +42,7 @@ def pair_picture(
     title: str,
     height: int = 520,
     letter: int | None = None,
+    warning: str = "",
 ) -> Image.Image:
     """Draw a pair.
 
@@ -51,19 +52,22 @@ def pair_picture(
         title: the line above the views and their names.
         height: of the views in the picture, in pixels.
         letter: size of the letters in pixels, which lines follow; by default it follows `height`.
+        warning: a line below the title; "" for none.
     """
     letter = letter or max(height // 34, 11)
     line = max(letter // 7, 1)
     font = ImageFont.load_default(size=letter)
-    header = int(3.5 * letter)
+    names = int((3.6 if warning else 2) * letter)  # where the names of the views are
+    header = names + int(1.5 * letter)
     shown = {name: _to_height(images[name], height, font) for name in VIEW_NAMES}
     picture = Image.new("RGB", (sum(v.width for v in shown.values()) + GAP, height + header), PAPER)
     draw = ImageDraw.Draw(picture)
     draw.text((8, letter * 0.4), title, fill=INK, font=font)
+    draw.text((8, letter * 2), warning, fill=ALARM, font=font)
     lefts = {"cc": 0, "mlo": shown["cc"].width + GAP}
     for name, left in lefts.items():
         picture.paste(shown[name], (left, header))
-        draw.text((left + 8, letter * 2), name.upper(), fill=INK, font=font)
+        draw.text((left + 8, names), name.upper(), fill=INK, font=font)
     placed: dict[int, list[Box]] = {}
     for name, left in lefts.items():
         image = images[name]

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from clnet.boxes import clip_to_image, denormalise
 from clnet.data.pair import VIEW_NAMES
+from clnet.findings.consistency import PairConsistency
 from clnet.findings.duplicates import kept_indices
 from clnet.findings.types import Attention, Detections, Link, PairFindings
 from clnet.preprocessing.placement import Placement
@@ -23,15 +24,24 @@ class DecodeFindingsd:
         max_detections: kept in each view, those with the highest scores.
         duplicate_iou: of detections of a view that overlap by this IoU or more the surest alone is kept; None
             keeps all.
+        consistency: says how well the two views of a pair fit together; None for no such score.
     """
 
-    def __init__(self, max_detections: int, duplicate_iou: float | None = None) -> None:
+    def __init__(
+        self,
+        max_detections: int,
+        duplicate_iou: float | None = None,
+        consistency: PairConsistency | None = None,
+    ) -> None:
         self.max_detections = max_detections
         self.duplicate_iou = duplicate_iou
+        self.consistency = consistency
 
     def __call__(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Read ``pred`` and the batch it belongs to; see `decode_findings`."""
-        findings = decode_findings(data["pred"], data, self.max_detections, self.duplicate_iou)
+        findings = decode_findings(
+            data["pred"], data, self.max_detections, self.duplicate_iou, self.consistency
+        )
         return {**data, "findings": findings, "lesion_boxes": data["original_boxes"]}
 
 
@@ -40,6 +50,7 @@ def decode_findings(
     batch: Mapping[str, Any],
     max_detections: int,
     duplicate_iou: float | None = None,
+    consistency: PairConsistency | None = None,
 ) -> list[PairFindings]:
     """Turn the outputs of `CLNet` for a batch into findings.
 
@@ -49,6 +60,7 @@ def decode_findings(
         batch: ``image`` [B, 2, H, W] and lists of B: ``pair_id``, ``placements``, ``meta``.
         max_detections: kept in each view, those with the highest scores.
         duplicate_iou: see `DecodeFindingsd`; links of a duplicate become links of the one that is kept.
+        consistency: see `DecodeFindingsd`; pairs with one view get no score.
     """
     rows, columns = batch["image"].shape[-2:]
     scores = outputs["logits"][-1].float().sigmoid().cpu()  # [B, 2, N]
@@ -71,7 +83,10 @@ def decode_findings(
         )
         seen = None if attention is None else _attention_of_pair(attention[index].float().cpu(), (cc, mlo))
         pair_links = _links_of_pair(links[index], link_scores[index], (cc.places, mlo.places), seen)
-        findings.append(PairFindings(pair_id, cc.detections, mlo.detections, pair_links))
+        fit = None
+        if consistency is not None and None not in batch["placements"][index]:
+            fit = consistency(*batch["image"][index].float().cpu().numpy())
+        findings.append(PairFindings(pair_id, cc.detections, mlo.detections, pair_links, fit))
     return findings
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from clnet.findings.consistency import mismatch_warning
 from clnet.findings.lesions import Lesion, merge_into_lesions
 from clnet.findings.types import PairFindings
 
@@ -30,6 +31,7 @@ class BreastResult:
         refused: for each file that could not be read, the reason.
         warnings: what is unusual about the breast; `views` has the warnings about each image.
         findings: all detections and links, in pixels of the stored images.
+        min_consistency: below it the two views may not be of one breast.
     """
 
     breast_id: str
@@ -40,8 +42,14 @@ class BreastResult:
     refused: Mapping[str, str]
     warnings: tuple[str, ...]
     findings: PairFindings
+    min_consistency: float = 0.0
 
     @cached_property
     def lesions(self) -> tuple[Lesion, ...]:
         """The lesions of the reports, the picture and COCO, the surest first."""
         return tuple(merge_into_lesions(self.findings, self.min_score))
+
+    @property
+    def mismatch(self) -> str:
+        """What picture and reports say if the two views may not be of one breast; else ""."""
+        return mismatch_warning(self.findings.consistency, self.min_consistency)

@@ -9,8 +9,9 @@ Inference writes this file and evaluation reads it; any other system may write i
 
 Links point at boxes by their index; null is the dustbin: not seen in that view. A view that was not looked at
 is null or absent. A link may say where the linker looked, a weight for each box of a view and one, the last,
-for the dustbin: ``"attention": {"cc": [0.9, 0.06, 0.04], "mlo": […]}``. Every object here is checked when it
-is made.
+for the dustbin: ``"attention": {"cc": [0.9, 0.06, 0.04], "mlo": […]}``. A pair may have a ``"consistency"``
+from 0 to 1: how well its two views fit together, see `clnet.findings.consistency`. Every object here is
+checked when it is made.
 """
 
 import json
@@ -128,17 +129,24 @@ class PairFindings:
         pair_id: of the datalist.
         cc, mlo: what was found in each view; None where the view was not looked at.
         links: which detections are the same lesion.
+        consistency: in [0, 1], how well the two views fit together; None if nobody asked, or for one view.
     """
 
     pair_id: str
     cc: Detections | None = None
     mlo: Detections | None = None
     links: tuple[Link, ...] = ()
+    consistency: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.pair_id, str) or not self.pair_id:
             raise FindingsError(f"pair_id is {self.pair_id!r}; a text is expected")
         object.__setattr__(self, "links", tuple(self.links))
+        if self.consistency is not None and not _is_share(self.consistency):
+            raise FindingsError(
+                f"pair {self.pair_id!r}: consistency is {_short(self.consistency)}; a number from 0 to 1 is "
+                "expected"
+            )
         for number, link in enumerate(self.links):
             where = f"pair {self.pair_id!r}: links[{number}]"
             for view in VIEW_NAMES:
@@ -244,7 +252,7 @@ def _findings_from_json(content: Any) -> Findings:
 
 
 def _pair_from_json(content: Any, number: int) -> PairFindings:
-    _check_keys(content, f"pairs[{number}]", required=("pair_id", "views"), optional=("links",))
+    _check_keys(content, f"pairs[{number}]", required=("pair_id", "views"), optional=("links", "consistency"))
     where = f"pair {content['pair_id']!r}"
     _check_keys(content["views"], f"{where}, views", optional=VIEW_NAMES)
     links = content.get("links", [])
@@ -260,7 +268,7 @@ def _pair_from_json(content: Any, number: int) -> PairFindings:
         except FindingsError as error:
             raise FindingsError(f"{where}, {name}: {error}") from error
     made = tuple(_link_from_json(link, f"{where}, links[{index}]") for index, link in enumerate(links))
-    return PairFindings(content["pair_id"], **views, links=made)
+    return PairFindings(content["pair_id"], **views, links=made, consistency=content.get("consistency"))
 
 
 def _link_from_json(content: Any, where: str) -> Link:
@@ -286,11 +294,14 @@ def _pair_to_json(pair: PairFindings) -> dict[str, Any]:
         boxes = [_shortest(box) for box in detections.boxes]
         return {"boxes": boxes, "scores": detections.scores.tolist()}
 
-    return {
+    content: dict[str, Any] = {
         "pair_id": pair.pair_id,
         "views": {name: view(getattr(pair, name)) for name in VIEW_NAMES},
         "links": [_link_to_json(link) for link in pair.links],
     }
+    if pair.consistency is not None:
+        content["consistency"] = pair.consistency
+    return content
 
 
 def _link_to_json(link: Link) -> dict[str, Any]:
@@ -338,6 +349,10 @@ def _array(values: Any) -> NDArray[Any] | None:
         return np.asarray(values)
     except ValueError:  # ragged
         return None
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _short(value: Any) -> str:

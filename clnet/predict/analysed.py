@@ -50,6 +50,7 @@ class AnalysedBreast(BreastResult):
             side=self.laterality,
             height=height,
             stored_rows={name: view.rows for name, view in self.views.items()},
+            warning=self.mismatch,
         )
 
     def report(self, picture: Image.Image | None = None) -> BreastReport | None:
@@ -61,4 +62,4 @@ class AnalysedBreast(BreastResult):
         if self.tags.keys() != self.views.keys():
             return None
         sources = {name: report_source(tags, self.views[name].file) for name, tags in self.tags.items()}
-        return BreastReport(self.laterality, self.lesions, sources, picture)
+        return BreastReport(self.laterality, self.lesions, sources, picture, self.mismatch)

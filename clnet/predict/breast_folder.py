@@ -70,6 +70,7 @@ def _record(result: BreastResult) -> dict[str, Any]:
         "laterality": result.laterality,
         "key": result.key,
         "min_score": result.min_score,
+        "min_consistency": result.min_consistency,
         "views": {name: asdict(view) for name, view in result.views.items()},
         "refused": dict(result.refused),
         "warnings": list(result.warnings),

@@ -58,6 +58,7 @@ def load(source: str | Path | None = None, device: torch.device | str | None = N
         loader=PairLoader(preprocessing.transforms[0].apply_voi, preprocessing),
         postprocessing=parser.get_parsed_content("postprocessing"),
         min_score=parser.get_parsed_content("min_score"),
+        min_consistency=parser.get_parsed_content("min_consistency"),
     )
 
 
@@ -102,7 +103,8 @@ def _run_config(folder: Path) -> ConfigParser:
     if not isinstance(config, Mapping) or not config:
         raise BundleError(f"{folder / RUN}: no config; give the folder of a training run")
     inference = ConfigParser.load_config_file(bundle_folder() / CONFIG)
-    parser = _inference_after(config, inference)
+    # How well views fit together depends on the data: what the shipped model has says nothing of a run's.
+    parser = _inference_after({"consistency": None, **config}, inference)
     parser["weights"] = str(folder / RUN_WEIGHTS)
     parser["backbone_weights"] = None  # the weights of the run include them; the file may be gone
     parser["amp"] = inference["amp"]  # a training may be less exact than what evaluate.yaml measures

@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader
 
 from clnet import __version__
 from clnet.data.pair import VIEW_NAMES
+from clnet.findings.consistency import mismatch_warning
 from clnet.findings.result import ViewResult
 from clnet.findings.types import PairFindings
 from clnet.predict.analysed import AnalysedBreast
@@ -45,6 +46,7 @@ class BundleModel:
         notice: a sentence on its use, at most 64 characters.
         device: where the network is.
         min_score: the least score of a lesion, unless another is asked for.
+        min_consistency: below it a result warns that the two views may not be of one breast.
         network, inferer: from a batch to raw outputs.
         loader: from images to samples.
         postprocessing: from raw outputs to findings.
@@ -55,6 +57,7 @@ class BundleModel:
     notice: str
     device: torch.device
     min_score: float
+    min_consistency: float
     network: nn.Module = field(repr=False)
     inferer: Callable[..., Any] = field(repr=False)
     loader: PairLoader = field(repr=False)
@@ -152,6 +155,7 @@ class BundleModel:
             name_of: gives the name of a file in results.
         """
         breast, sample = loaded.breast, loaded.sample or {}
+        mismatch = mismatch_warning(findings.consistency, self.min_consistency)
         metas = dict(zip(VIEW_NAMES, sample["meta"], strict=True))
         views = {
             name: ViewResult(
@@ -171,8 +175,9 @@ class BundleModel:
             refused={
                 name_of(file): reason.removeprefix(f"{file}: ") for file, reason in loaded.refused.items()
             },
-            warnings=breast.warnings,
+            warnings=(*breast.warnings, *filter(None, [mismatch])),
             findings=findings,
+            min_consistency=self.min_consistency,
             version=self.version,
             notice=self.notice,
             pictures=loaded.pictures,
@@ -181,7 +186,8 @@ class BundleModel:
 
     def key_of(self, breast: BreastImages, min_score: float) -> str:
         """Changes with whatever the result of a breast depends on."""
-        words = (__version__, self.name, min_score, breast.pair.pair_id, source_key(breast))
+        settings = (min_score, self.min_consistency)
+        words = (__version__, self.name, *settings, breast.pair.pair_id, source_key(breast))
         return hashlib.sha256(repr(words).encode()).hexdigest()[:32]
 
 

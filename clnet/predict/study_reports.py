@@ -141,4 +141,4 @@ class StudyReports:
         files = {name: breast.pair.views[name].image for name in result.views}
         sources = {name: report_source(read_tags(file), file) for name, file in files.items()}
         picture = read_picture(self.output, breast.breast_id)
-        return BreastReport(result.laterality, result.lesions, sources, picture)
+        return BreastReport(result.laterality, result.lesions, sources, picture, result.mismatch)

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from clnet.data.header import image_format, read_header
 from clnet.data.image_errors import ImageError, NotAnImageError
-from clnet.data.pictures import INK, PAPER, sheet
+from clnet.data.pictures import ALARM, INK, PAPER, sheet
 from clnet.data.reader import Mammogram, read_image
 from clnet.errors import ClnetError
 from clnet.preprocessing.preprocess import PlacedView, preprocess_views, resize
@@ -44,7 +44,7 @@ TILE = (480, 400)  # pixels (width, height) of one image on the contact sheet
 CAPTION = 40  # pixels at the top of a tile
 SHEET_COLUMNS = 3
 SHEET_TILES = 60  # the first images only: nobody looks at more
-ACCENT, ALARM = "#E69F00", "#FF6E5A"
+ACCENT = "#E69F00"
 
 
 @dataclass(frozen=True)

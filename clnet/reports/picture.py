@@ -22,6 +22,7 @@ def findings_picture(
     height: int = 520,
     stored_rows: Mapping[str, int] | None = None,
     letter: int | None = None,
+    warning: str = "",
 ) -> Image.Image:
     """Draw what was found in a breast.
 
@@ -35,6 +36,7 @@ def findings_picture(
         height: of the views in pixels of the picture.
         stored_rows: the rows of each stored image, where `images` are reduced.
         letter: size of the letters in pixels, which lines follow; by default it follows `height`.
+        warning: a line below the title; "" for none.
     """
 
     def in_picture(name: str, box: Sequence[float]) -> tuple[float, ...]:
@@ -50,4 +52,4 @@ def findings_picture(
             )
     for name, boxes in (truth or {}).items():
         marks[name] += [Mark(in_picture(name, box), "", lesion=None) for box in boxes]
-    return pair_picture(images, marks, title, height, letter)
+    return pair_picture(images, marks, title, height, letter, warning)

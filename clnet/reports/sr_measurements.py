@@ -13,7 +13,8 @@
           Certainty of Feature   if both views show the lesion: the linker's score, and the lesion's UID
           Image Region           the box, a closed polyline that bounds the mass
           Comment                "L1 CC 0.87, also in MLO", which OHIF lists as the label of a measurement
-      Qualitative Evaluations  for each breast whether a mass was detected; the notice
+      Qualitative Evaluations  for each breast whether a mass was detected, and whether its two views may
+                               not be of one breast; the notice
 
 The two boxes of a linked lesion have Tracking Unique Identifiers of their own, since OHIF draws one box for
 each identifier. They are one lesion by the identifier of the feature whose certainty both give. OHIF reads
@@ -160,6 +161,7 @@ def _evaluation(breast: BreastReport) -> Dataset:
 
 
 def _in_words(breast: BreastReport) -> str:
-    """Such as "Left breast: no masses found in CC and MLO"."""
+    """Such as "Left breast: no masses found in CC and MLO", and the warning, if there is one."""
     views = " and ".join(view.upper() for view in breast.sources)
-    return f"{SIDES[breast.laterality].meaning}: {breast.summary} in {views}"
+    found = f"{SIDES[breast.laterality].meaning}: {breast.summary} in {views}"
+    return f"{found}; {breast.warning}" if breast.warning else found

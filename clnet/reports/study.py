@@ -53,12 +53,14 @@ class BreastReport:
         lesions: those to report, the surest first.
         sources: the tags of each view that was analysed, see `report_source`.
         picture: the views with boxes and links; None if they must not be drawn.
+        warning: that the two views may not be of one breast, in words; "" if they fit together.
     """
 
     laterality: str
     lesions: tuple[Lesion, ...]
     sources: Mapping[str, Dataset]
     picture: Image.Image | None = None
+    warning: str = ""
 
     @property
     def summary(self) -> str:

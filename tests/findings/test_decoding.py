@@ -47,6 +47,22 @@ def test_boxes_are_in_pixels_of_the_files_the_surest_first():
     np.testing.assert_allclose(found.cc.scores, [1 / (1 + np.exp(-SURE)), 1 / (1 + np.exp(-UNSURE))])
 
 
+def test_the_two_views_of_a_pair_get_a_score_for_how_well_they_fit_together_and_one_view_gets_none():
+    asked = []
+
+    def consistency(cc, mlo):
+        asked.append((cc.shape, float(cc.max()), float(mlo.max())))
+        return 0.75
+
+    both = batch()
+    both["image"][0, 1] = 0.5
+    decode = DecodeFindingsd(max_detections=1, consistency=consistency)
+    (found,) = decode({"pred": outputs(), **both})["findings"]
+    (alone,) = decode({"pred": outputs(), **batch(mlo=False)})["findings"]
+    assert (found.consistency, alone.consistency) == (0.75, None)
+    assert asked == [((100, 40), 0.0, 0.5)], "the images on their canvases, CC first"
+
+
 def test_boxes_end_at_the_edge_of_the_image():
     wide = outputs()
     wide["boxes"] = torch.tensor([0.0, 0.5, 1.0, 2.0]).expand(1, 1, 2, 2, 4)

@@ -71,6 +71,11 @@ def test_a_link_may_say_where_the_linker_looked(tmp_path):
     assert second.attention is None
 
 
+def test_a_pair_may_say_how_well_its_views_fit_together(tmp_path):
+    first, second = read(changed(["pairs", 0, "consistency"], 0.125), tmp_path)
+    assert (first.consistency, second.consistency) == (0.125, None)
+
+
 detections = st.integers(0, 4).flatmap(
     lambda count: st.builds(
         lambda low, size, scores: Detections(np.concatenate([low, low + size], 1), scores),
@@ -91,7 +96,7 @@ def test_what_is_written_comes_back_exactly(tmp_path_factory, views):
             yield Link(len(cc) - 1, 0, score, Attention(*weights))
 
     pairs = [
-        PairFindings(f"päir {n}", cc, mlo, tuple(links(cc, mlo, score)))
+        PairFindings(f"päir {n}", cc, mlo, tuple(links(cc, mlo, score)), score if n % 2 else None)
         for n, (cc, mlo, score) in enumerate(views)
     ]
     file = tmp_path_factory.mktemp("findings") / "findings.json"
@@ -132,6 +137,9 @@ def test_what_is_written_comes_back_exactly(tmp_path_factory, views):
         (["pairs", 0, "links", 1, "cc"], None, ["pair '17_L'", "links[1]", "both null"]),
         (["pairs", 0, "links", 1, "score"], "high", ["pair '17_L'", "links[1]", "score is 'high'"]),
         (["pairs", 0, "links", 1, "score"], float("nan"), ["pair '17_L'", "links[1]", "score is nan"]),
+        (["pairs", 0, "consistency"], 1.5, ["pair '17_L'", "consistency is 1.5", "from 0 to 1"]),
+        (["pairs", 0, "consistency"], "0.5", ["pair '17_L'", "consistency is '0.5'"]),
+        (["pairs", 0, "consistency"], float("nan"), ["pair '17_L'", "consistency is nan"]),
         (["pairs", 0, "links", 0], {"cc": 0}, ["pair '17_L', links[0]", "'mlo' is missing"]),
         (["pairs", 1, "links"], [{"cc": 0, "mlo": 0, "score": 1}], ["pair '17_R'", "cc is 0", "0 boxes"]),
         (

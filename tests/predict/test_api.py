@@ -201,6 +201,18 @@ def test_a_run_folder_is_a_model_of_that_runs_network(run_folder, phantom):
     assert "not for patients" in breast.notice
 
 
+def test_a_run_from_before_views_were_compared_gives_no_score_for_them(tmp_path, phantom):
+    folder = run_of("vild", tmp_path / "vild-seed0")
+    record = json.loads((folder / "run.json").read_text())
+    for key in ("consistency", "min_consistency"):
+        del record["config"][key]
+    del record["config"]["validate"]["postprocessing"]["consistency"]
+    (folder / "run.json").write_text(json.dumps(record))
+    (breast, *_) = clnet.load(folder, "cpu").predict(phantom / "images", min_score=0)
+    assert breast.findings.consistency is None
+    assert breast.warnings == ()
+
+
 def test_a_run_on_films_predicts_in_full_precision_and_without_the_weights_that_it_began_with(
     tmp_path, phantom
 ):

@@ -3,7 +3,7 @@
 import numpy as np
 from PIL import ImageColor
 
-from clnet.data.pictures import COLOURS, PAPER
+from clnet.data.pictures import ALARM, COLOURS, PAPER
 from clnet.findings.lesions import merge_into_lesions
 from clnet.findings.types import Detections, Link, PairFindings
 from clnet.reports.picture import findings_picture
@@ -30,6 +30,16 @@ def test_a_linked_lesion_is_drawn_from_view_to_view():
     assert columns.min() == 20
     assert columns.max() >= 180
     assert np.diff(columns[(columns >= 60) & (columns <= 140)]).max() < 20
+
+
+def test_a_warning_has_a_line_of_its_own_above_the_views():
+    plain, warned = drawn(LINKED), drawn(LINKED, warning="of two breasts")
+    assert len(columns_of(plain, ALARM)) == 0
+    assert len(columns_of(warned, ALARM)) > 0
+    added = warned.height - plain.height
+    assert added > 0
+    top = warned.height - 200  # where the views begin
+    np.testing.assert_array_equal(np.asarray(warned)[top:], np.asarray(plain)[top - added :])
 
 
 def test_without_a_link_nothing_is_drawn_between_the_views():
