@@ -10,6 +10,7 @@ that it replaces.
 import argparse
 import io
 import json
+import os
 import queue
 import random
 import resource
@@ -22,6 +23,7 @@ import threading
 import time
 import urllib.request
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,7 @@ from typing import Any
 import numpy as np
 import pydicom
 import yaml
+from matplotlib.figure import Figure
 from own_disk import OwnDisk
 from prometheus_client.parser import text_string_to_metric_families
 from servers import free_port, is_up, wait_for
@@ -39,6 +42,7 @@ from clnet.serve.ledger import Ledger
 QUIET_SECONDS = 3
 UP_SECONDS = (0.0, 20.0)
 DAMAGED, HALF = 10, 10  # every so many studies
+SIZE = (128, 96)  # rows and columns of images
 KINDS = ("SR", "PR", "OT")  # the modalities of the reports
 
 
@@ -55,7 +59,8 @@ class Trial:
         fills: how often its disk became full.
         interrupted: lines of the log about what could not be done, by event.
         seconds: how long it all took.
-        memory: megabytes that the node held, from time to time after everything was sent.
+        memory: (studies done, megabytes that the node held) from time to time, since the last kill.
+        cpu: seconds of the node, since the last start.
         steps: seconds in each step, since the last start.
     """
 
@@ -68,14 +73,15 @@ class Trial:
     fills: int = 0
     interrupted: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
-    memory: list[int] = field(default_factory=list)
+    memory: list[tuple[int, int]] = field(default_factory=list)
+    cpu: float = 0.0
     steps: dict[str, float] = field(default_factory=dict)
 
 
-def make_studies(folder: Path, number: int, trial: Trial) -> list[list[Path]]:
-    """Write studies; returns the files of each that are sent."""
+def make_studies(folder: Path, number: int, size: Sequence[int], trial: Trial) -> list[list[Path]]:
+    """Write studies of images of (rows, columns); returns the files of each that are sent."""
     made = folder / "phantom"
-    make_phantom(made, PhantomSettings(2, rows=128, columns=96), workers=1)
+    make_phantom(made, PhantomSettings(2, rows=size[0], columns=size[1]), workers=1)
     images = [pydicom.dcmread(file) for file in sorted((made / "images").glob("*.dcm"))]
     studies = []
     for n in range(number):
@@ -121,6 +127,10 @@ class Server:
         """Start it."""
         with self.log.open("a") as log:
             self.process = subprocess.Popen(self.words, stdout=log, stderr=log)
+
+    def has_ended(self) -> bool:
+        """Whether it ended by itself."""
+        return self.process is not None and self.process.poll() is not None
 
     def end(self, how: signal.Signals) -> None:
         """End it by a signal, and wait."""
@@ -174,6 +184,12 @@ def _memory(process: int) -> int:
     return pages * resource.getpagesize() // 2**20
 
 
+def _cpu(process: int) -> float:
+    """Seconds that a process has computed."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _seconds_of_steps(address: str) -> dict[str, float]:
     """Seconds spent in each step, since the node was started last."""
     with urllib.request.urlopen(address, timeout=60) as answer:  # noqa: S310  loopback
@@ -187,12 +203,19 @@ def _seconds_of_steps(address: str) -> dict[str, float]:
 
 
 def run(
-    folder: Path, studies: int, kills: int, associations: int, seed: int, model: str, disk_mb: int = 0
+    folder: Path,
+    studies: int,
+    kills: int = 0,
+    associations: int = 4,
+    seed: int = 0,
+    model: str = "phantom",
+    disk_mb: int = 0,
+    size: Sequence[int] = SIZE,
 ) -> Trial:
-    """One trial."""
+    """One trial; see the options."""
     trial, chance = Trial(), random.Random(seed)
     disk = OwnDisk(folder / "node", disk_mb) if disk_mb else None
-    files = make_studies(folder, studies, trial)
+    files = make_studies(folder, studies, size, trial)
     dicom, http, away = free_port(), free_port(), free_port()
     (folder / "archive").mkdir()
     config = folder / "serve.yaml"
@@ -243,16 +266,15 @@ def run(
     if disk is not None:
         disk.empty()
     wait_for(lambda: _is_up_again(node, http))
-    for sender in senders:
-        sender.join()
 
     ledger = Ledger(f"sqlite:///{folder / 'node' / 'queue.sqlite'}")
 
     def is_done() -> bool:
-        if isinstance(node.process, subprocess.Popen):
-            trial.memory.append(_memory(node.process.pid))
         counts = ledger.counts()
-        return counts["done"] + counts["failed"] == studies
+        if node.process is not None:
+            trial.memory.append((counts["done"], _memory(node.process.pid)))
+            trial.cpu = _cpu(node.process.pid)
+        return counts["done"] + counts["failed"] == studies and not any(s.is_alive() for s in senders)
 
     wait_for(is_done, seconds=60 + 30 * studies)
     trial.seconds = time.monotonic() - began
@@ -272,7 +294,7 @@ def run(
 
 def _is_up_again(node: Server, http: int) -> bool:
     """Whether the node answers; one that could not start, as its disk was full, is started again."""
-    if isinstance(node.process, subprocess.Popen) and node.process.poll() is not None:
+    if node.has_ended():
         node.start()
     return is_up(f"http://127.0.0.1:{http}/health")
 
@@ -286,6 +308,16 @@ def latencies(log: Path) -> list[float]:
     return [line["seconds"] for line in _lines(log) if line["event"] == "study done"]
 
 
+def draw_memory(trial: Trial, file: Path) -> None:
+    """Write a plot of the node's memory over the studies that are done."""
+    figure = Figure((7, 3), layout="constrained")
+    axes = figure.add_subplot(xlabel="studies done", ylabel="memory of the node in MB")
+    axes.plot(*zip(*trial.memory, strict=True))
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    figure.savefig(file, dpi=100)
+
+
 def options_of(words: list[str]) -> argparse.Namespace:
     """The options of a command line."""
     parser = argparse.ArgumentParser(prog="./scripts/serve_trial", description=__doc__)
@@ -293,7 +325,9 @@ def options_of(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--associations", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--model", default="phantom")
+    parser.add_argument("--model", default="phantom", help="or `bundle`, the film model")
+    parser.add_argument("--size", type=int, nargs=2, default=SIZE, metavar=("ROWS", "COLUMNS"))
+    parser.add_argument("--plot", type=Path, metavar="PNG", help="draw the memory of the node")
     parser.add_argument(
         "--disk", type=int, default=0, metavar="MB", help="give the node a disk of this size, full at times"
     )
@@ -314,6 +348,7 @@ def main(words: list[str]) -> int:
         options.seed,
         options.model,
         options.disk,
+        options.size,
     )
     seconds = latencies(folder / "log.jsonl")
     images = len(list((folder / "sent").rglob("*.dcm")))
@@ -326,7 +361,11 @@ def main(words: list[str]) -> int:
     print(f"from the last image to the result: p50 {p50:.1f} s, p99 {p99:.1f} s")
     total = sum(trial.steps.values())
     print("steps " + ", ".join(f"{step} {share / total:.0%}" for step, share in trial.steps.items()))
-    print(f"memory {trial.memory[0]} MB when all was sent, {trial.memory[-1]} MB at the end")
+    (first, at_first), (last, at_last) = trial.memory[len(trial.memory) // 4], trial.memory[-1]
+    print(f"memory {at_first} MB after {first} studies, {at_last} MB after {last}")
+    print(f"CPU of the node since its last start: {trial.cpu:.0f} s")
+    if options.plot:
+        draw_memory(trial, options.plot)
     if options.keep is None:
         shutil.rmtree(folder)
     return int(bool(trial.lost or trial.twice or trial.failed))

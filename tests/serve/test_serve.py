@@ -169,10 +169,12 @@ def test_pages_ask_for_the_token_and_the_state_of_the_node_does_not(node):
 
 
 def test_identities_are_in_the_audit_log_alone(node):
-    """After all the tests above: the log, the metrics, the page, and the names of all files."""
+    """After all the tests above: the log, the metrics, the pages, and the names of all files."""
     uids = {image.StudyInstanceUID for each in studies() for image in each}
     _, metrics = node.ask("/metrics")
-    _, page = node.ask("/status", {"Authorization": f"Bearer {TOKEN}"})
+    pages = ["/status", *(f"/status/{folder.name}" for folder in (node.files / "results").iterdir())]
+    page = b"".join(node.ask(page, {"Authorization": f"Bearer {TOKEN}"})[1] for page in pages)
+    assert b"<img " in page
     names = "\n".join(str(path.relative_to(node.files)) for path in node.files.rglob("*"))
     queue = b"".join(file.read_bytes() for file in node.files.glob("queue.sqlite*"))
     seen = node.log.read_bytes() + metrics + page + names.encode() + queue
