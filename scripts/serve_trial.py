@@ -313,7 +313,7 @@ def draw_memory(trial: Trial, file: Path) -> None:
     figure = Figure((7, 3), layout="constrained")
     axes = figure.add_subplot(xlabel="studies done", ylabel="memory of the node in MB")
     axes.plot(*zip(*trial.memory, strict=True))
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 1.2 * max(megabytes for _, megabytes in trial.memory))
     axes.grid(alpha=0.3)
     figure.savefig(file, dpi=100)
 
