@@ -128,14 +128,19 @@ def writing(path: Path) -> Iterator[None]:
     """Around the writing of a file or folder: if it cannot be written, a `WriteError` says why."""
     try:
         yield
-    except (OSError, RuntimeError) as error:  # torch.save makes a RuntimeError of what the system says
-        cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, OSError):
-            cause = cause.__cause__ or cause.__context__
+    except (OSError, RuntimeError) as error:
+        cause = _system_error(error)
         reason = None if cause is None else REASONS.get(cause.errno or 0)
         if cause is None or reason is None or not _concerns(cause, path):
             raise
-        raise WriteError(f"{path}: {reason}") from error
+        raise WriteError(f"{path}: {reason}") from cause
+
+
+def _system_error(error: BaseException | None) -> OSError | None:
+    """What the system said: torch.save makes a RuntimeError of it, pydicom an OSError without its number."""
+    while error is not None and not (isinstance(error, OSError) and error.errno):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _concerns(error: OSError, path: Path) -> bool:

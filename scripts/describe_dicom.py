@@ -25,6 +25,7 @@ from clnet.reports.dicom import DEFAULT_REPORTS, DICOM_REPORTS
 from clnet.reports.objects import SERIES
 from clnet.reports.picture import findings_picture
 from clnet.reports.study import BreastReport, StudyReport, report_source
+from clnet.serve.spool import MAMMOGRAMS, SECONDARY_CAPTURES
 
 READ: Mapping[str, tuple[str, ...]] = {
     "which object it is": (
@@ -89,7 +90,13 @@ def page() -> str:
             parts.append(f"```\n{tree(documents[kind])}\n```")
         parts.append(f"Attributes of the data set: {attributes(documents[kind])}.")
     air = table(["asked for", "holds", "how, or why not"], AIR_ROWS)
-    return "\n\n".join([*parts, deidentified(), NETWORK, AIR, air]) + "\n"
+    return "\n\n".join([*parts, deidentified(), network(), AIR, air]) + "\n"
+
+
+def network() -> str:
+    """The services of the node."""
+    services = table(["what", "role", "by"], SERVICES)
+    return NETWORK.format(services=services, captures=len(SECONDARY_CAPTURES))
 
 
 def example() -> StudyReport:
@@ -242,9 +249,25 @@ alone, of which the first is shown."""
 
 NETWORK = """## Network
 
-`clnet predict` reads and writes files. Which services a deployment offers is up to what sends and fetches
-them ([From a folder to a report](deployment.md#from-pacs-to-report-in-an-image)); the Label app reads
-images by DICOMweb (QIDO-RS, WADO-RS), see [Annotate pairs](label.md)."""
+`clnet predict` reads and writes files. [`clnet serve`](serve.md) takes images and sends what is written:
+
+{services}
+
+With `secondary_capture`, the {captures} SOP classes of Secondary Capture are taken as well. Images come in
+any transfer syntax; reports are offered in the one in which they are written. What is refused gets
+[a status](serve.md#what-happens-to-a-study). Not offered: storage commitment, C-FIND, C-MOVE, worklists.
+
+The Label app reads images by DICOMweb (QIDO-RS, WADO-RS), see [Annotate pairs](label.md)."""
+SERVICES = (
+    ("Verification", "SCP", "C-ECHO"),
+    *((UID(uid).name, "SCP", "C-STORE, STOW-RS") for uid in MAMMOGRAMS),
+    ("the reports above", "SCU", "C-STORE, STOW-RS"),
+    (
+        "Query and retrieve",
+        "user agent",
+        "QIDO-RS and WADO-RS, or the REST API of Orthanc, if `poll` asks for it",
+    ),
+)
 
 AIR = """## IHE AI Results
 
@@ -282,7 +305,7 @@ AIR_ROWS = (
     ("references to images", "yes", "Image Library, source image of each region"),
     ("parametric maps", "no", "the networks make none"),
     ("results are told to be unverified", "yes", "VerificationFlag UNVERIFIED, PreliminaryFlag PRELIMINARY"),
-    ("store by C-STORE or STOW-RS", "no", "files are written; something else sends them"),
+    ("store by C-STORE or STOW-RS", "yes", "`clnet serve`; `clnet predict` writes files"),
     (
         "title Imaging Measurement Report",
         "in part",

@@ -19,7 +19,7 @@ from servers import ask_orthanc, free_port, running, start_orthanc, wait_for
 from clnet.phantom import PhantomSettings, make_phantom
 
 OUTPUT = Path("output") / "serve_demo"
-SIZE = (1500, 950)
+SIZE, STATUS_SIZE = (1500, 950), (1150, 560)
 
 
 def main(words: list[str]) -> None:
@@ -91,6 +91,7 @@ def _take_pictures(folder: Path, ohif: str, study: str, series: int, status: str
         page.show("CL-Net masses")
         page.preview()
         browser.save_screenshot(str(folder / "serve_ohif.png"))
+        browser.set_window_size(*STATUS_SIZE)
         browser.get(status)
         wait_for(lambda: "clnet serve" in browser.title)
         browser.save_screenshot(str(folder / "serve_status.png"))

@@ -2,13 +2,15 @@
 
 Every tenth study has a damaged image, and another tenth is never sent to its end. Senders send a study
 again until all its images have been accepted, as archives do. The destination, dcmtk's storescp, is away for
-a third of the time. At the end each study must be there exactly once: one report about all its images that
-are whole, beside those of fewer images that it replaces.
+a third of the time, and with `--disk` the node's disk is full for a fifth. At the end each study must be
+there exactly once: one report of each kind about all its images that are whole, beside those of fewer images
+that it replaces.
 """
 
 import argparse
 import io
 import json
+import os
 import queue
 import random
 import resource
@@ -21,12 +23,16 @@ import threading
 import time
 import urllib.request
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pydicom
 import yaml
+from matplotlib.figure import Figure
+from own_disk import OwnDisk
 from prometheus_client.parser import text_string_to_metric_families
 from servers import free_port, is_up, wait_for
 
@@ -36,6 +42,8 @@ from clnet.serve.ledger import Ledger
 QUIET_SECONDS = 3
 UP_SECONDS = (0.0, 20.0)
 DAMAGED, HALF = 10, 10  # every so many studies
+SIZE = (128, 96)  # rows and columns of images
+KINDS = ("SR", "PR", "OT")  # the modalities of the reports
 
 
 @dataclass
@@ -44,11 +52,15 @@ class Trial:
 
     Attributes:
         whole: the SOPInstanceUIDs of the images to report on, by StudyInstanceUID.
-        lost, twice, replaced: studies without their report, with two, and reports that a later one replaced.
+        lost, twice: reports that a study is without, or has two of.
+        replaced: reports about fewer images, which a later one replaced.
         failed: studies that the node gave up, with the reason.
         kills: how often it was killed.
+        fills: how often its disk became full.
+        interrupted: lines of the log about what could not be done, by event.
         seconds: how long it all took.
-        memory: megabytes that the node held, from time to time after everything was sent.
+        memory: (studies done, megabytes that the node held) from time to time, since the last kill.
+        cpu: seconds of the node, since the last start.
         steps: seconds in each step, since the last start.
     """
 
@@ -58,15 +70,18 @@ class Trial:
     replaced: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     kills: int = 0
+    fills: int = 0
+    interrupted: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
-    memory: list[int] = field(default_factory=list)
+    memory: list[tuple[int, int]] = field(default_factory=list)
+    cpu: float = 0.0
     steps: dict[str, float] = field(default_factory=dict)
 
 
-def make_studies(folder: Path, number: int, trial: Trial) -> list[list[Path]]:
-    """Write studies; returns the files of each that are sent."""
+def make_studies(folder: Path, number: int, size: Sequence[int], trial: Trial) -> list[list[Path]]:
+    """Write studies of images of (rows, columns); returns the files of each that are sent."""
     made = folder / "phantom"
-    make_phantom(made, PhantomSettings(2, rows=128, columns=96), workers=1)
+    make_phantom(made, PhantomSettings(2, rows=size[0], columns=size[1]), workers=1)
     images = [pydicom.dcmread(file) for file in sorted((made / "images").glob("*.dcm"))]
     studies = []
     for n in range(number):
@@ -113,6 +128,10 @@ class Server:
         with self.log.open("a") as log:
             self.process = subprocess.Popen(self.words, stdout=log, stderr=log)
 
+    def has_ended(self) -> bool:
+        """Whether it ended by itself."""
+        return self.process is not None and self.process.poll() is not None
+
     def end(self, how: signal.Signals) -> None:
         """End it by a signal, and wait."""
         if self.process is not None:
@@ -144,30 +163,31 @@ def send_all(studies: list[list[Path]], port: int, associations: int) -> list[th
 
 def judge(trial: Trial, archive: Path) -> None:
     """Compare what has arrived with what was sent."""
-    found: dict[str, list[tuple[set[str], set[str], str]]] = {uid: [] for uid in trial.whole}
+    found: dict[tuple[str, str], list[set[str]]] = {(uid, kind): [] for uid in trial.whole for kind in KINDS}
+    sent = {image for whole in trial.whole.values() for image in whole}
     for file in archive.iterdir():
         report = pydicom.dcmread(file)
-        if report.Modality == "SR":
-            items = report.CurrentRequestedProcedureEvidenceSequence[0].ReferencedSeriesSequence
-            images = {i.ReferencedSOPInstanceUID for s in items for i in s.ReferencedSOPSequence}
-            before = {
-                item.ReferencedSOPInstanceUID
-                for study in report.get("PredecessorDocumentsSequence", [])
-                for series in study.ReferencedSeriesSequence
-                for item in series.ReferencedSOPSequence
-            }
-            found[report.StudyInstanceUID].append((images, before, report.SOPInstanceUID))
-    for uid, whole in trial.whole.items():
-        final = [report for report in found[uid] if report[0] == whole]
+        if "PixelData" in report:
+            report.pixel_array  # noqa: B018  raises an error unless it is whole
+        images = {e.value for e in report.iterall() if e.keyword == "ReferencedSOPInstanceUID"}
+        found[report.StudyInstanceUID, report.Modality].append(images & sent)
+    for (uid, _), reports in found.items():
+        final = reports.count(trial.whole[uid])
         trial.lost += not final
-        trial.twice += len(final) > 1
-        trial.replaced += len(found[uid]) - len(final)
+        trial.twice += final > 1
+        trial.replaced += len(reports) - final
 
 
 def _memory(process: int) -> int:
     """Megabytes that a process holds."""
     pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     return pages * resource.getpagesize() // 2**20
+
+
+def _cpu(process: int) -> float:
+    """Seconds that a process has computed."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _seconds_of_steps(address: str) -> dict[str, float]:
@@ -182,10 +202,20 @@ def _seconds_of_steps(address: str) -> dict[str, float]:
     }
 
 
-def run(folder: Path, studies: int, kills: int, associations: int, seed: int, model: str) -> Trial:
-    """One trial."""
+def run(
+    folder: Path,
+    studies: int,
+    kills: int = 0,
+    associations: int = 4,
+    seed: int = 0,
+    model: str = "phantom",
+    disk_mb: int = 0,
+    size: Sequence[int] = SIZE,
+) -> Trial:
+    """One trial; see the options."""
     trial, chance = Trial(), random.Random(seed)
-    files = make_studies(folder, studies, trial)
+    disk = OwnDisk(folder / "node", disk_mb) if disk_mb else None
+    files = make_studies(folder, studies, size, trial)
     dicom, http, away = free_port(), free_port(), free_port()
     (folder / "archive").mkdir()
     config = folder / "serve.yaml"
@@ -220,25 +250,31 @@ def run(folder: Path, studies: int, kills: int, associations: int, seed: int, mo
             archive.process = None
         elif number % 3 == 1:
             archive.start()
+        if disk is not None and number % 5 == 2:
+            disk.fill()
+            trial.fills += 1
+        elif disk is not None and number % 5 == 3:
+            disk.empty()
         if chance.random() < 0.8:  # else it is killed while it starts
-            wait_for(lambda: is_up(f"http://127.0.0.1:{http}/health"))
+            wait_for(lambda: _is_up_again(node, http))
         time.sleep(chance.uniform(*UP_SECONDS))
         node.end(signal.SIGKILL)
         trial.kills += 1
         node.start()
     if archive.process is None:
         archive.start()
-    for sender in senders:
-        sender.join()
-    wait_for(lambda: is_up(f"http://127.0.0.1:{http}/health"))
+    if disk is not None:
+        disk.empty()
+    wait_for(lambda: _is_up_again(node, http))
 
     ledger = Ledger(f"sqlite:///{folder / 'node' / 'queue.sqlite'}")
 
     def is_done() -> bool:
-        if isinstance(node.process, subprocess.Popen):
-            trial.memory.append(_memory(node.process.pid))
         counts = ledger.counts()
-        return counts["done"] + counts["failed"] == studies
+        if node.process is not None:
+            trial.memory.append((counts["done"], _memory(node.process.pid)))
+            trial.cpu = _cpu(node.process.pid)
+        return counts["done"] + counts["failed"] == studies and not any(s.is_alive() for s in senders)
 
     wait_for(is_done, seconds=60 + 30 * studies)
     trial.seconds = time.monotonic() - began
@@ -247,14 +283,39 @@ def run(folder: Path, studies: int, kills: int, associations: int, seed: int, mo
     archive.end(signal.SIGTERM)
     trial.failed.update(study.reason for study in ledger.last_studies(studies, "failed"))
     ledger.close()
+    trial.interrupted.update(
+        line["event"] for line in _lines(folder / "log.jsonl") if line["level"] != "info"
+    )
+    if disk is not None:
+        disk.close()
     judge(trial, folder / "archive")
     return trial
 
 
+def _is_up_again(node: Server, http: int) -> bool:
+    """Whether the node answers; one that could not start, as its disk was full, is started again."""
+    if node.has_ended():
+        node.start()
+    return is_up(f"http://127.0.0.1:{http}/health")
+
+
+def _lines(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+
+
 def latencies(log: Path) -> list[float]:
     """Seconds from the last image to the last result, of each study."""
-    lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
-    return [line["seconds"] for line in lines if line["event"] == "study done"]
+    return [line["seconds"] for line in _lines(log) if line["event"] == "study done"]
+
+
+def draw_memory(trial: Trial, file: Path) -> None:
+    """Write a plot of the node's memory over the studies that are done."""
+    figure = Figure((7, 3), layout="constrained")
+    axes = figure.add_subplot(xlabel="studies done", ylabel="memory of the node in MB")
+    axes.plot(*zip(*trial.memory, strict=True))
+    axes.set_ylim(0, 1.2 * max(megabytes for _, megabytes in trial.memory))
+    axes.grid(alpha=0.3)
+    figure.savefig(file, dpi=100)
 
 
 def options_of(words: list[str]) -> argparse.Namespace:
@@ -264,7 +325,12 @@ def options_of(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--associations", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--model", default="phantom")
+    parser.add_argument("--model", default="phantom", help="or `bundle`, the film model")
+    parser.add_argument("--size", type=int, nargs=2, default=SIZE, metavar=("ROWS", "COLUMNS"))
+    parser.add_argument("--plot", type=Path, metavar="PNG", help="draw the memory of the node")
+    parser.add_argument(
+        "--disk", type=int, default=0, metavar="MB", help="give the node a disk of this size, full at times"
+    )
     parser.add_argument("--keep", type=Path, help="a new folder to work in, which stays")
     return parser.parse_args(words)
 
@@ -274,19 +340,32 @@ def main(words: list[str]) -> int:
     options = options_of(words)
     folder = options.keep or Path(tempfile.mkdtemp(prefix="serve_trial"))
     folder.mkdir(parents=True, exist_ok=True)
-    trial = run(folder, options.studies, options.kills, options.associations, options.seed, options.model)
+    trial = run(
+        folder,
+        options.studies,
+        options.kills,
+        options.associations,
+        options.seed,
+        options.model,
+        options.disk,
+        options.size,
+    )
     seconds = latencies(folder / "log.jsonl")
     images = len(list((folder / "sent").rglob("*.dcm")))
-    images = len(list((folder / "sent").rglob("*.dcm")))
-    print(f"studies {len(trial.whole)}, images {images}, kills {trial.kills}")
+    print(f"studies {len(trial.whole)}, images {images}, kills {trial.kills}, disk full {trial.fills} times")
     print(f"lost {trial.lost}, twice {trial.twice}, replaced by a later report {trial.replaced}")
     print(f"failed {dict(trial.failed) or 0}")
+    print("in the log: " + ", ".join(f"{event} {number}" for event, number in trial.interrupted.items()))
     print(f"{trial.seconds:.0f} s, {60 * len(trial.whole) / trial.seconds:.1f} studies a minute")
     p50, p99 = np.percentile(seconds, (50, 99))
     print(f"from the last image to the result: p50 {p50:.1f} s, p99 {p99:.1f} s")
     total = sum(trial.steps.values())
     print("steps " + ", ".join(f"{step} {share / total:.0%}" for step, share in trial.steps.items()))
-    print(f"memory {trial.memory[0]} MB when all was sent, {trial.memory[-1]} MB at the end")
+    (first, at_first), (last, at_last) = trial.memory[len(trial.memory) // 4], trial.memory[-1]
+    print(f"memory {at_first} MB after {first} studies, {at_last} MB after {last}")
+    print(f"CPU of the node since its last start: {trial.cpu:.0f} s")
+    if options.plot:
+        draw_memory(trial, options.plot)
     if options.keep is None:
         shutil.rmtree(folder)
     return int(bool(trial.lost or trial.twice or trial.failed))

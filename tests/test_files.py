@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from full_disk import full_disk
+from pydicom.dataset import Dataset
 
 from clnet.files import (
     BusyError,
@@ -19,6 +21,7 @@ from clnet.files import (
     remove_unfinished_files,
     remove_unfinished_folders,
     set_aside,
+    system_words,
     whole_file,
     whole_folder,
     write_bytes,
@@ -162,6 +165,16 @@ def test_what_cannot_be_written_is_told_with_the_reason(tmp_path):
     # What the block reads meanwhile is not what it writes.
     with pytest.raises(PermissionError), whole_file(tmp_path / "a"):
         raise PermissionError(errno.EACCES, "Permission denied", "/elsewhere/source")
+
+
+def test_a_full_disk_is_told_though_pydicom_hides_what_the_system_said(tmp_path):
+    dataset = Dataset()
+    dataset.PatientComments = "long " * 1000
+    with full_disk(1000), pytest.raises(WriteError, match="the disk is full") as told:  # noqa: SIM117
+        with whole_folder(tmp_path / "a") as folder:
+            dataset.save_as(folder / "report.dcm", implicit_vr=True, little_endian=True)
+    assert system_words(told.value) == "File too large"
+    assert not (tmp_path / "a").exists()
 
 
 def test_a_name_that_is_no_utf8_is_written_as_json_writes_it(tmp_path):

@@ -77,8 +77,8 @@ class Analyser:
 
 
 def report_files(results: Path) -> list[Path]:
-    """The DICOM reports in a folder of results."""
-    return sorted(results.glob(f"{STUDIES}/*/*.dcm"))
+    """The DICOM reports in a folder of results; those in hidden folders are not finished."""
+    return sorted(results.glob(f"{STUDIES}/[!.]*/*.dcm"))
 
 
 def _uid_of(report: Path) -> str:

@@ -250,15 +250,31 @@ class Ledger:
             return bool(changed)
 
     def analysis_failed(
-        self, study_id: str, images: int, reason: str, again: float | None, now: float
+        self,
+        study_id: str,
+        images: int,
+        reason: str,
+        again: float | None,
+        now: float,
+        is_attempt: bool = True,
     ) -> bool:
-        """Analysing → complete, to begin again at a time; or failed, if there is none."""
+        """Analysing → complete, to begin again at a time; or failed, if there is none.
+
+        Args:
+            study_id: which study.
+            images: how many it had.
+            reason: why.
+            again: when it may begin again.
+            now: the time.
+            is_attempt: False if it is not the study's fault, so that this attempt does not count.
+        """
         return bool(
             self._change(
                 "UPDATE studies SET state = :state, reason = :reason, not_before = :again, "
-                f"finished = :finished WHERE {_STILL} = 'analysing'",
+                f"finished = :finished, attempts = attempts - :uncounted WHERE {_STILL} = 'analysing'",
                 study_id=study_id,
                 images=images,
+                uncounted=int(not is_attempt),
                 state="failed" if again is None else "complete",
                 reason=reason,
                 again=again or 0,

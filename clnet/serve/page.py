@@ -18,7 +18,9 @@ def status_page(ledger: Ledger, spool: Spool) -> str:
     """The page as HTML."""
     counts = ledger.counts()
     failed = ledger.last_studies(SHOWN, "failed")
-    numbers = "".join(f"<td class={state}>{number}</td>" for state, number in counts.items())
+    numbers = "".join(
+        f"<td class={state if number else 'none'}>{number}</td>" for state, number in counts.items()
+    )
     names = "".join(f"<th>{state}</th>" for state in counts)
     return _page(
         "clnet serve",

@@ -80,9 +80,9 @@ class Receiver:
             verdict, reason = BUSY, "the node is draining"
         else:
             return
-        self._intake.refused("association", None, reason, sender=calling, address=address)
-        event.assoc.acse.send_reject(*verdict)
+        event.assoc.acse.send_reject(*verdict)  # first: to note it may fail, as when the disk is full
         event.assoc.kill()
+        self._intake.refused("association", None, reason, sender=calling, address=address)
 
     def _sender(self, ae_title: str, address: str) -> Sender | None:
         if not self._settings.senders and is_loopback(address):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pydicom
 
+from clnet.files import WriteError
 from clnet.predict.loading import reason_of
 from clnet.serve.analysis import Analyser, NothingToReportError, report_files
 from clnet.serve.destinations import send
@@ -13,7 +14,7 @@ from clnet.serve.journal import Audit, log, warn
 from clnet.serve.ledger import Delivery, Ledger, Study
 from clnet.serve.metrics import Metrics
 from clnet.serve.settings import ServeSettings
-from clnet.serve.spool import Spool
+from clnet.serve.spool import RefusedError, Spool
 
 MOST_WORDS = 500  # characters of a reason
 
@@ -89,11 +90,13 @@ class Steps:
             self._finished(study_id)
 
     def _analysis_failed(self, study: Study, images: int, again: float, error: Exception) -> None:
-        is_final = (
-            isinstance(error, NothingToReportError) or study.attempts + 1 >= self._settings.retries.analysis
-        )
+        is_disk = isinstance(error, WriteError | RefusedError)
+        is_last = study.attempts + 1 >= self._settings.retries.analysis and not is_disk
+        is_final = is_last or isinstance(error, NothingToReportError)
         reason = reason_of(error)[:MOST_WORDS]
-        self._ledger.analysis_failed(study.study_id, images, reason, None if is_final else again, time.time())
+        self._ledger.analysis_failed(
+            study.study_id, images, reason, None if is_final else again, time.time(), is_attempt=not is_disk
+        )
         self._metrics.steps.labels("analyse", "failed" if is_final else "again").inc()
         warn("analysis failed", study=study.study_id, reason=reason, final=is_final)
 

@@ -206,3 +206,13 @@ def echo(port, called, calling="STORESCU"):
     """The exit status of dcmtk's echoscu."""
     command = ["echoscu", "-aet", calling, "-aec", called, "127.0.0.1", str(port)]
     return subprocess.run(command, capture_output=True, check=False).returncode
+
+
+def make_certificate(folder, name, authority=None):
+    """(key, certificate) of this machine, by openssl; self-signed, or signed by another such pair."""
+    key, certificate = folder / f"{name}.key", folder / f"{name}.pem"
+    names = ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1"]
+    signed = ["-CAkey", authority[0], "-CA", authority[1]] if authority else []
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *signed]
+    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    return key, certificate

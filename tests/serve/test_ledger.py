@@ -111,6 +111,15 @@ def test_what_failed_waits_and_what_failed_for_good_says_why(ledger):
     assert ledger.study("a").state == "complete"
 
 
+def test_an_analysis_that_failed_by_no_fault_of_the_study_does_not_count(ledger):
+    receive(ledger)
+    ledger.close_quiet(before=1)
+    ledger.begin_analysis("a", 1, again=0)
+    ledger.analysis_failed("a", 1, "the disk is full", again=100, now=5, is_attempt=False)
+    (study,) = ledger.due_analyses(now=100)
+    assert (study.attempts, study.reason) == (0, "the disk is full")
+
+
 def test_one_destination_that_fails_does_not_keep_results_from_the_other(ledger):
     receive(ledger)
     analyse(ledger, destinations=("bad", "good"))

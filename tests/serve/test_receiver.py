@@ -6,9 +6,10 @@ from contextlib import contextmanager
 
 import pydicom
 import pytest
+from full_disk import full_disk
 from serve_images import copy_of, studies
 from servers import free_port
-from serving import needs, storescu, write_study
+from serving import make_certificate, needs, storescu, write_study
 
 from clnet.serve.intake import Intake
 from clnet.serve.journal import Audit
@@ -79,6 +80,13 @@ def test_it_answers_those_it_knows_and_tells_others_why_not(node, called, callin
     assert words in said
 
 
+def test_a_stranger_is_rejected_even_if_a_full_disk_keeps_that_from_the_audit_log(node):
+    with full_disk():
+        code, said = node.echo(calling="STRANGER")
+    assert code == 1
+    assert "Calling AE Title Not Recognized" in said
+
+
 def test_a_study_is_in_the_queue_when_it_has_been_sent(node, tmp_path):
     study = copy_of(studies()[0], 1)
     said = storescu(node.port, write_study(tmp_path / "study", study))
@@ -135,15 +143,6 @@ def test_a_node_that_drains_tells_senders_to_come_later(node):
     code, said = node.echo()
     assert code == 1
     assert "Rejected Transient" in said
-
-
-def make_certificate(folder, name):
-    """A self-signed certificate of this machine, by openssl."""
-    key, certificate = folder / f"{name}.key", folder / f"{name}.pem"
-    names = ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1"]
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names]
-    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
-    return key, certificate
 
 
 @needs("openssl")

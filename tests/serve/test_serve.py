@@ -7,9 +7,10 @@ import time
 import pydicom
 import pytest
 from dicomweb_client import DICOMwebClient
+from full_disk import full_disk
 from serve_images import SECRETS, bytes_of, copy_of, studies
 from servers import ask_orthanc, free_port, start_orthanc, wait_for
-from serving import NodeHere, echo, needs, serving, storescp, storescu, write_study
+from serving import FAST, NodeHere, echo, needs, serving, storescp, storescu, write_study
 
 from clnet.cli.main import main
 
@@ -168,10 +169,12 @@ def test_pages_ask_for_the_token_and_the_state_of_the_node_does_not(node):
 
 
 def test_identities_are_in_the_audit_log_alone(node):
-    """After all the tests above: the log, the metrics, the page, and the names of all files."""
+    """After all the tests above: the log, the metrics, the pages, and the names of all files."""
     uids = {image.StudyInstanceUID for each in studies() for image in each}
     _, metrics = node.ask("/metrics")
-    _, page = node.ask("/status", {"Authorization": f"Bearer {TOKEN}"})
+    pages = ["/status", *(f"/status/{folder.name}" for folder in (node.files / "results").iterdir())]
+    page = b"".join(node.ask(page, {"Authorization": f"Bearer {TOKEN}"})[1] for page in pages)
+    assert b"<img " in page
     names = "\n".join(str(path.relative_to(node.files)) for path in node.files.rglob("*"))
     queue = b"".join(file.read_bytes() for file in node.files.glob("queue.sqlite*"))
     seen = node.log.read_bytes() + metrics + page + names.encode() + queue
@@ -253,6 +256,26 @@ def test_an_orthanc_gives_studies_and_takes_reports(way, tmp_path):
             assert node.metric('clnet_steps_total{end="done",step="analyse"}') == 1
         finally:
             node.stop()
+
+
+def test_reports_of_an_analysis_that_a_full_disk_ended_are_not_sent(tmp_path):
+    from clnet.serve.analysis import report_files  # and with it MONAI
+
+    for name in ("whole", ".half.unfinished"):
+        (tmp_path / "studies" / name).mkdir(parents=True)
+        (tmp_path / "studies" / name / "picture.dcm").touch()
+    assert report_files(tmp_path) == [tmp_path / "studies" / "whole" / "picture.dcm"]
+
+
+@needs("storescu")
+def test_a_study_waits_for_a_full_disk_however_often_it_is_tried(tmp_path):
+    retries = {**FAST, "analysis": 1}
+    with serving(tmp_path / "node", quiet_seconds=1, retries=retries) as node:
+        with full_disk(1_000_000):  # room for images and the queue, and not for a picture
+            storescu(node.dicom, write_study(tmp_path / "study", copy_of(studies()[0], 10)))
+            wait_for(lambda: len(node.events("analysis failed")) >= 3, seconds=60)
+        assert "the disk is full" in node.events("analysis failed")[0]["reason"]
+        node.wait_until(done=1)
 
 
 @needs("storescu", "storescp")

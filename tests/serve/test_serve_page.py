@@ -78,6 +78,12 @@ class WarmServer(serve_trial.Server):
         folder = self.log.parent
         self.process = warm_processes.start(self.words[1:], folder, output=self.log, errors=self.log)
 
+    def has_ended(self):
+        """Whether it ended by itself."""
+        if isinstance(self.process, subprocess.Popen) or self.process is None:
+            return super().has_ended()
+        return not self.process.is_alive()
+
     def end(self, how):
         """End it by a signal."""
         if isinstance(self.process, subprocess.Popen) or self.process is None:
@@ -91,7 +97,7 @@ class WarmServer(serve_trial.Server):
 @needs("storescu", "storescp")
 def test_nothing_is_lost_while_the_node_is_killed(tmp_path, monkeypatch):
     monkeypatch.setattr(serve_trial, "Server", WarmServer)
-    trial = serve_trial.run(tmp_path, studies=12, kills=4, associations=4, seed=1, model="phantom")
+    trial = serve_trial.run(tmp_path, studies=12, kills=4, seed=1)
     assert trial.kills == 4
     assert len(trial.whole) == 12
     assert (trial.lost, trial.twice, dict(trial.failed)) == (0, 0, {})

@@ -1,0 +1,78 @@
+"""The HTTP listener by TLS, asked by curl and by the client that sends results."""
+
+import subprocess
+from contextlib import contextmanager
+
+import pytest
+import requests
+from serve_images import copy_of, studies
+from servers import free_port
+from serving import make_certificate, needs
+
+from clnet.serve.destinations import http_session, web_client
+from clnet.serve.intake import Intake
+from clnet.serve.journal import Audit
+from clnet.serve.ledger import Ledger
+from clnet.serve.metrics import Metrics
+from clnet.serve.settings import Http, Tls
+from clnet.serve.spool import Spool
+from clnet.serve.web import Web
+
+TOKEN = "a-token-for-tests"  # noqa: S105
+
+
+@contextmanager
+def listening(folder, tls):
+    """A web server behind which there is a queue and no model; yields its address and the queue."""
+    (folder / "token").write_text(TOKEN)
+    ledger, metrics, port = Ledger(f"sqlite:///{folder / 'queue.sqlite'}"), Metrics(), free_port()
+    audit = Audit(folder / "audit")
+    intake = Intake(Spool(folder, ledger, most_bytes=10**6, free_bytes=0), metrics, audit)
+    http = Http(port=port, tls=tls, stow=True, status_page=True, token_file=folder / "token")
+    web = Web(http, ledger, intake, metrics, audit, lambda: ([], []))
+    web.start()
+    yield f"https://127.0.0.1:{port}", ledger
+    web.stop()
+    ledger.close()
+    audit.close()
+
+
+def curl(address, *words):
+    """(exit status, status of the answer) of curl."""
+    command = ["curl", "--silent", "--output", "/dev/null", "--write-out", "%{http_code}", *map(str, words)]
+    said = subprocess.run([*command, address], capture_output=True, text=True, check=False)
+    return said.returncode, said.stdout
+
+
+@needs("openssl", "curl")
+def test_with_tls_pages_are_for_those_who_trust_the_authority(tmp_path):
+    authority = make_certificate(tmp_path, "authority")
+    key, certificate = make_certificate(tmp_path, "node", authority)
+    with listening(tmp_path, Tls(certificate=certificate, key=key)) as (address, ledger):
+        trusted = ["--cacert", authority[1]]
+        assert curl(f"{address}/health", *trusted) == (0, "200")
+        assert curl(f"{address}/status", *trusted) == (0, "401")
+        assert curl(f"{address}/status", *trusted, "--user", f"any:{TOKEN}") == (0, "200")
+        assert curl(f"{address}/health") == (60, "000")  # curl: the certificate cannot be checked
+        assert curl(f"{address.replace('https', 'http')}/health")[1] == "000"
+
+        client = web_client(
+            f"{address}/dicom-web", http_session(None, None, tmp_path / "token", authority[1])
+        )
+        client.store_instances(copy_of(studies()[0], 60))
+        assert ledger.last_studies(5)[0].images == 4
+        with pytest.raises(requests.exceptions.SSLError):
+            http_session(None, None, tmp_path / "token").get(f"{address}/health")
+
+
+@needs("openssl", "curl")
+def test_with_an_authority_only_clients_with_its_certificate_get_in(tmp_path):
+    authority, stranger = (make_certificate(tmp_path, name) for name in ("authority", "stranger"))
+    key, certificate = make_certificate(tmp_path, "node", authority)
+    own_key, own_certificate = make_certificate(tmp_path, "client", authority)
+    tls = Tls(certificate=certificate, key=key, authority=authority[1])
+    with listening(tmp_path, tls) as (address, _):
+        trusted = ["--cacert", authority[1]]
+        assert curl(f"{address}/health", *trusted, "--cert", own_certificate, "--key", own_key) == (0, "200")
+        assert curl(f"{address}/health", *trusted)[1] == "000"
+        assert curl(f"{address}/health", *trusted, "--cert", stranger[1], "--key", stranger[0])[1] == "000"
