@@ -93,8 +93,9 @@ CHOICES = [
     (
         "temperature of the cross-entropy over similarities",
         "none",
-        "0.1, a setting of the loss. The paper follows HOTR, whose code divides by one (0.05 to 0.2). Without, "
-        "which is `temperature 1`, the right one of 126 candidates can have at most 5.6% of the probability",
+        "0.1, a setting of the loss. The paper follows HOTR, whose code divides by one (0.05 to 0.2). "
+        "Without, which is `temperature 1`, the right one of 126 candidates can have at most 5.6% of the "
+        "probability",
     ),
     ("pair score in the matching cost", "s", "its sigmoid, since the cost takes a power of it"),
     (

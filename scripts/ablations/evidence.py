@@ -55,6 +55,11 @@ def _table(numbers: Numbers, table: Table, runs: Mapping[tuple[str, int], KeptRu
     rows = [row for row in table.rows if numbers.seeds(row.setting)]
     return {
         "rows": [_row(numbers, table, row, runs) for row in rows],
+        "missing": {
+            row.setting: row.seeds - len(numbers.seeds(row.setting))
+            for row in table.rows
+            if len(numbers.seeds(row.setting)) < row.seeds
+        },
         "gain": _shown(table, numbers.difference(*table.gain) or {}) if table.gain else {},
     }
 

@@ -8,7 +8,16 @@ from typing import Any
 from ablations.figure import draw
 from ablations.geometry import links_page
 from ablations.tables import RATES, TABLES, Table
-from ablations.words import ABOUT, TRUST, data_words, first_sentence, setting_names, verdict
+from ablations.words import (
+    ABOUT,
+    TRUST,
+    data_words,
+    first_sentence,
+    missing_words,
+    setting_names,
+    short_name,
+    verdict,
+)
 from page_text import by_seed, percent
 from page_text import table as table_text
 
@@ -35,8 +44,8 @@ def readme_passage(content: Content) -> str:
         for name in ("film", "phantom")
         if name in content["tables"]
         for part in (
-            f"{TABLES[name].title}, IoU ≥ {TABLES[name].iou:g}, duplicates are false positives, 95% intervals "
-            "over patients and seeds:",
+            f"{TABLES[name].title}, IoU ≥ {TABLES[name].iou:g}, duplicates are false positives, 95% "
+            "intervals over patients and seeds:",
             _recall_table(TABLES[name], content["tables"][name]["rows"], RATES[:3], links=True, paper=False),
         )
     )
@@ -62,6 +71,7 @@ def _front_page(content: Content) -> list[str]:
             f"## {TABLES[name].title}",
             f"{TABLES[name].about.replace('../', '')} [The whole table](evidence/{name}.md).",
             _recall_table(TABLES[name], numbers["rows"], RATES[:3], links=True),
+            missing_words(numbers["missing"]),
         )
     ]
     return [
@@ -83,16 +93,12 @@ def _answers(answers: Sequence[Content]) -> list[str]:
     lines = [
         [
             f"{answer['words']} [{data_words(answer['table'])}](evidence/{answer['table']}.md)",
-            f"{_short(names[answer['ours']])} − {_short(names[answer['theirs']])}, {answer['unit']}",
+            f"{short_name(names[answer['ours']])} − {short_name(names[answer['theirs']])}, {answer['unit']}",
             verdict(answer),
         ]
         for answer in answers
     ]
     return ["## Answers", table_text(["question", "difference", "points"], lines)]
-
-
-def _short(name: str) -> str:
-    return name.split(":")[0]
 
 
 def _recall_table(

@@ -27,7 +27,7 @@ from clnet.findings.types import FINDINGS_FILE, Findings, read_findings
 from clnet.runs.checkpoints import BEST, LAST
 from clnet.runs.command_line import run_config
 from clnet.runs.mlflow_run import flatten
-from clnet.runs.provenance import data_fingerprint, git_commit
+from clnet.runs.provenance import data_fingerprint
 from clnet.runs.record import read_metrics as read_epochs
 from clnet.runs.record import read_run
 
@@ -224,7 +224,7 @@ def result(plan: Plan, evaluation_seconds: Mapping[str, float]) -> dict[str, Any
         "setting": plan.name,
         "seed": plan.seed,
         "epochs": plan.epochs,
-        "git_commit": trained.get("git_commit") or git_commit() or "not in a checkout",
+        "git_commit": trained.get("git_commit") or "not in a checkout",
         "data_fingerprint": data_fingerprint(plan.data),
         "machine": machine(),
         "versions": trained["versions"],

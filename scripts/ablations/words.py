@@ -44,22 +44,36 @@ def verdict(answer: Mapping[str, Any]) -> str:
 
 
 def first_sentence(answers: list[Mapping[str, Any]]) -> str:
-    """What the page says first: whether two views and geometry find more on films than single views."""
+    """What the page says first: the answer to the first question on films, and whether it is shown."""
     main = next((answer for answer in answers if answer["table"] == "film"), None)
     if main is None:
         return ""
-    holds_zero = main["low"] is None or main["low"] <= 0 <= main["high"]
-    return (
-        f"**On films, Geometric CL-Net finds {percent(main, signed=True)} points "
-        f"{'more' if main['value'] > 0 else 'fewer'} masses than Deformable DETR, which looks at each view "
-        f"alone** ({main['unit']}{''.join(_seeds(main))})."
-        + (" The interval holds zero: a gain is not shown." if holds_zero else "")
+    names = setting_names()
+    ours, theirs = main["seeds"]
+    low, high = 100 * main["low"], 100 * main["high"]
+    more = "more" if main["value"] > 0 else "fewer"
+    words = (
+        f"**On films, {short_name(names[main['ours']])} finds {100 * abs(main['value']):.1f} percentage "
+        f"points {more} masses than {short_name(names[main['theirs']])}** ({main['unit']}; 95% interval of the "
+        f"difference {low:+.1f} to {high:+.1f}, {ours} and {theirs} seeds)."
     )
+    if low <= 0 <= high:
+        return f"{words} The interval holds zero: a gain is not shown."
+    return words if min(ours, theirs) > 1 else f"{words} Where there is one seed, another might change that."
 
 
-def _seeds(answer: Mapping[str, Any]) -> list[str]:
-    ours, theirs = answer["seeds"]
-    return [f"; {ours} and {theirs} seeds"]
+def missing_words(missing: Mapping[str, int]) -> str:
+    """The rows that lack trainings, and how many each lacks; "" if none does."""
+    if not missing:
+        return ""
+    names = setting_names()
+    rows = ", ".join(f"{short_name(names[setting])} ({number})" for setting, number in missing.items())
+    return f"Not trained yet, with the number of seeds: {rows}."
+
+
+def short_name(name: str) -> str:
+    """What tables call a setting, without the explanation."""
+    return name.split(":")[0]
 
 
 def data_words(name: str) -> str:
