@@ -51,11 +51,11 @@ def first_sentence(answers: list[Mapping[str, Any]]) -> str:
     names = setting_names()
     ours, theirs = main["seeds"]
     low, high = 100 * main["low"], 100 * main["high"]
-    more = "more" if main["value"] > 0 else "fewer"
+    ours_name, theirs_name = (short_name(names[main[side]]) for side in ("ours", "theirs"))
     words = (
-        f"**On films, {short_name(names[main['ours']])} finds {100 * abs(main['value']):.1f} percentage "
-        f"points {more} masses than {short_name(names[main['theirs']])}** ({main['unit']}; 95% interval of the "
-        f"difference {low:+.1f} to {high:+.1f}, {ours} and {theirs} seeds)."
+        f"**On films, {ours_name} finds {100 * abs(main['value']):.1f} percentage points "
+        f"{'more' if main['value'] > 0 else 'fewer'} masses than {theirs_name}** ({main['unit']}; 95% interval "
+        f"of the difference {low:+.1f} to {high:+.1f}, {ours} and {theirs} seeds)."
     )
     if low <= 0 <= high:
         return f"{words} The interval holds zero: a gain is not shown."
