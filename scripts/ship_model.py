@@ -1,10 +1,12 @@
 """Makes the model of a training one of the bundle's own: weights, record, settings, figures in the pages.
 
     python scripts/ship_model.py film OUTPUT
+    python scripts/ship_model.py digital OUTPUT
     python scripts/ship_model.py phantom OUTPUT
     python scripts/ship_model.py pages
 
-OUTPUT is the folder in which the commands of docs/real_data.md (film) or docs/training.md (phantom) were run.
+OUTPUT is the folder in which the commands of docs/real_data.md (film) or docs/training.md (phantom) were run,
+or that scripts/cross_validate.py wrote to (digital).
 `pages` writes the figures of the record again. The picture of the film model is scripts/film_figure.py's.
 """
 
@@ -191,6 +193,8 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["film", folder]:
             ship_film(Path(folder))
+        case ["digital", folder]:
+            shutil.copy(Path(folder) / "cross_validation.json", RECORD / "film_digital.json")
         case ["phantom", folder]:
             ship_phantom(Path(folder))
         case ["pages"]:

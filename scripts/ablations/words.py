@@ -54,8 +54,8 @@ def first_sentence(answers: list[Mapping[str, Any]]) -> str:
     ours_name, theirs_name = (short_name(names[main[side]]) for side in ("ours", "theirs"))
     words = (
         f"**On films, {ours_name} finds {100 * abs(main['value']):.1f} percentage points "
-        f"{'more' if main['value'] > 0 else 'fewer'} masses than {theirs_name}** ({main['unit']}; 95% interval "
-        f"of the difference {low:+.1f} to {high:+.1f}, {ours} and {theirs} seeds)."
+        f"{'more' if main['value'] > 0 else 'fewer'} masses than {theirs_name}** ({main['unit']}; 95% "
+        f"interval of the difference {low:+.1f} to {high:+.1f}, {ours} and {theirs} seeds)."
     )
     if low <= 0 <= high:
         return f"{words} The interval holds zero: a gain is not shown."
