@@ -9,7 +9,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import nvflare.client as flare
 from monai.fl.client import MonaiAlgo
@@ -18,6 +18,7 @@ from monai.fl.utils.exchange_object import ExchangeObject
 from nvflare.apis.fl_constant import FLMetaKey
 from nvflare.app_common.abstract.fl_model import FLModel, ParamsType
 
+from clnet.data.datalist import read_datalist
 from clnet.predict.shipped import bundle_folder
 from clnet.runs.command_line import run_config
 
@@ -34,13 +35,14 @@ def main(folder: Path) -> None:
     """
     flare.init()
     given = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
+    pairs = len(read_datalist(given["settings"]["dataset_dir"])["validation"])
     bundle = copy_of_bundle(folder.parent / "bundle")
     client = make_client(given["configs"], given["settings"], flare.get_site_name(), bundle)
     while flare.is_running():
         received = flare.receive()
         if received is None:
             break
-        flare.send(answer(client, received))
+        flare.send(answer(client, received, pairs))
     client.finalize()
 
 
@@ -80,18 +82,24 @@ def make_client(configs: list[str], settings: Mapping[str, Any], site: str, bund
     return client
 
 
-def answer(client: MonaiAlgo, received: FLModel) -> FLModel:
-    """Train with the global weights, or validate them."""
+def answer(client: MonaiAlgo, received: FLModel, pairs: int) -> FLModel:
+    """Train with the global weights, or validate them.
+
+    Args:
+        client: of this site.
+        received: the global weights.
+        pairs: of the validation section.
+    """
     weights = ExchangeObject(weights=received.params)
     if flare.is_evaluate():
-        metrics = client.evaluate(weights).metrics
-        return FLModel(metrics=metrics, meta={"pairs": len(client.evaluator.data_loader.dataset)})
+        return FLModel(metrics=client.evaluate(weights).metrics, meta={"pairs": pairs})
     client.train(weights)
     trained = client.get_weights()
+    steps = cast("Mapping[str, Any]", trained.statistics)[FlStatistics.NUM_EXECUTED_ITERATIONS]
     return FLModel(
         params_type=ParamsType.FULL,
         params=trained.weights,
-        meta={FLMetaKey.NUM_STEPS_CURRENT_ROUND: trained.statistics[FlStatistics.NUM_EXECUTED_ITERATIONS]},
+        meta={FLMetaKey.NUM_STEPS_CURRENT_ROUND: steps},
     )
 
 
