@@ -4,6 +4,7 @@ Options after -- go to every training and evaluation, such as -- --seed 1.
 """
 
 import argparse
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -77,7 +78,8 @@ class Comparison:
             shutil.rmtree(folder, ignore_errors=True)
         settings = {**self.settings, "local_epochs": self.local_epochs}
         job = make_job(datasets, [*self.configs, "federated.yaml"], settings, self.rounds, server)
-        job.simulator_run(str(workspace), threads=len(datasets), log_config="concise")
+        quoted = shlex.quote(str(workspace))  # NVFlare makes it part of a command
+        job.simulator_run(quoted, threads=len(datasets), log_config="concise")
         done = len(read(server / FEDERATION)["rounds"]) if (server / FEDERATION).exists() else 0
         if done < self.rounds:
             sys.exit(f"federated: the simulator ended after {done} rounds; its logs are in {workspace}")

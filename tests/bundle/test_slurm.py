@@ -53,7 +53,7 @@ def test_a_task_of_the_array_trains_its_seed_and_resumes_when_it_is_submitted_ag
     run = submit("seeds.sbatch", task, max_epochs=2) / "geometric-seed3"
     record = json.loads((run / "run.json").read_text())
     assert record["seed"] == 3
-    assert [start["iteration"] for start in record["starts"]] == [0, 4]  # 9 training pairs in batches of 2
+    assert [start["iteration"] for start in record["starts"]] == [0, 5]  # 10 training pairs (0.6 of 16) in batches of 2
     assert not (run.parent / "geometric-seed3-2").exists()
 
 
@@ -65,4 +65,4 @@ def test_the_job_of_several_gpus_trains_one_network(submit):
     job |= {"SLURM_JOB_NUM_NODES": "1", "SLURM_GPUS_ON_NODE": "2"}
     run = submit("train.sbatch", job, max_epochs=1) / "geometric-seed0"
     state = torch.load(run / "last.pt", weights_only=True)
-    assert state["trainer"] == {"epoch": 1, "iteration": 2}  # half of 9 training pairs each, in batches of 2
+    assert state["trainer"] == {"epoch": 1, "iteration": 2}  # half of 10 training pairs each, in batches of 2

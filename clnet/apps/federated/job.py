@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from monai.bundle import ConfigParser
-from monai.utils import set_determinism
+from monai.bundle.config_parser import ConfigParser
+from monai.utils.misc import set_determinism
 from nvflare.app_common.executors.client_api_executor import ClientAPIExecutor, ExecutionMode
 from nvflare.client.config import ExchangeFormat
 from nvflare.job_config.api import FedJob

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import nvflare.client as flare
-from monai.fl.client import MonaiAlgo
+from monai.fl.client.monai_algo import MonaiAlgo
 from monai.fl.utils.constants import ExtraItems, FlStatistics
 from monai.fl.utils.exchange_object import ExchangeObject
 from nvflare.apis.fl_constant import FLMetaKey
@@ -78,7 +78,7 @@ def make_client(configs: list[str], settings: Mapping[str, Any], site: str, bund
         final_model_filepath="models/last.pt",
         save_dict_key="network",
     )
-    client.initialize({ExtraItems.CLIENT_NAME: site})
+    client.initialize({ExtraItems.CLIENT_NAME: site})  # type: ignore[no-untyped-call]
     return client
 
 
@@ -94,7 +94,7 @@ def answer(client: MonaiAlgo, received: FLModel, pairs: int) -> FLModel:
     if flare.is_evaluate():
         return FLModel(metrics=client.evaluate(weights).metrics, meta={"pairs": pairs})
     client.train(weights)
-    trained = client.get_weights()
+    trained = client.get_weights()  # type: ignore[no-untyped-call]
     steps = cast("Mapping[str, Any]", trained.statistics)[FlStatistics.NUM_EXECUTED_ITERATIONS]
     return FLModel(
         params_type=ParamsType.FULL,
