@@ -53,7 +53,8 @@ def test_a_task_of_the_array_trains_its_seed_and_resumes_when_it_is_submitted_ag
     run = submit("seeds.sbatch", task, max_epochs=2) / "geometric-seed3"
     record = json.loads((run / "run.json").read_text())
     assert record["seed"] == 3
-    assert [start["iteration"] for start in record["starts"]] == [0, 5]  # 10 training pairs (0.6 of 16) in batches of 2
+    # An epoch has 10 training pairs, 0.6 of 16, in batches of 2.
+    assert [start["iteration"] for start in record["starts"]] == [0, 5]
     assert not (run.parent / "geometric-seed3-2").exists()
 
 
