@@ -5,6 +5,7 @@ import re
 import ablation
 import benchmark
 import compare_links
+import federated
 import pytest
 import robustness
 from page_commands import ROOT, commands_of, made_small, run_command
@@ -21,6 +22,7 @@ ELSEWHERE = {
     "docs/datasets.md": ("converters/test_datasets_page.py",),
     "docs/evaluation.md": ("evaluation/test_evaluation_page.py",),
     "docs/label.md": ("apps/test_label_docs.py",),
+    "docs/machines.md": ("bundle/test_machines.py", "bundle/test_slurm.py"),
     "docs/quickstart.md": ("bundle/test_real_data_page.py",),
     "docs/real_data.md": ("bundle/test_real_data_page.py",),
     "docs/serve.md": ("serve/test_serve_page.py",),
@@ -28,13 +30,21 @@ ELSEWHERE = {
 }
 # What runs these tests, or needs the network to set up; CI runs them as they are, and the commands of
 # ./scripts/deploy and ./scripts/label in tests/apps.
-SUITES = ("test", "test_deploy", "test_label", "test_viewers", "test_gpu_kernels", "test_serve")
+SUITES = (
+    "test",
+    "test_deploy",
+    "test_label",
+    "test_viewers",
+    "test_gpu_kernels",
+    "test_serve",
+    "test_federated",
+)
 TESTS = tuple(f"./scripts/{suite}" for suite in SUITES)
 SET_UP = ("./scripts/demo", "./scripts/deploy", "./scripts/label", *TESTS)
 # What takes minutes or hours; tests/scripts runs them with a tiny budget.
 LONG = {
     f"./scripts/{script.__name__}": script.options_of
-    for script in (ablation, benchmark, compare_links, robustness)
+    for script in (ablation, benchmark, compare_links, federated, robustness)
 }
 
 

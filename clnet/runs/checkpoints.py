@@ -18,6 +18,7 @@ from clnet.errors import ClnetError
 from clnet.files import whole_file
 
 LAST, BEST = "last.pt", "model.pt"
+AUTO = "auto"
 
 
 class CheckpointError(ClnetError):
@@ -46,7 +47,7 @@ class Checkpoints:
         evaluator: the engine of the validation, whose best metric decides.
         interval: epochs between two ``last.pt``, which takes three times the weights; the last epoch always
             has one.
-        resume: resume from ``last.pt``.
+        resume: resume from ``last.pt``; "auto": if it is there.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Checkpoints:
         sampler: HasEpoch,
         evaluator: Workflow,
         interval: int = 1,
-        resume: bool = False,
+        resume: bool | str = False,
     ) -> None:
         self.folder = Path(folder)
         self.network = getattr(network, "module", network)
@@ -103,6 +104,8 @@ class Checkpoints:
     def load(self, engine: Workflow) -> None:
         """Put everything back as it was when ``last.pt`` was written."""
         path = self.folder / LAST
+        if self.resume == AUTO and not path.exists():
+            return
         if not path.exists():
             raise CheckpointError(
                 f"{path}: there is nothing to resume; name the interrupted run with --run_name, "

@@ -33,14 +33,19 @@ class ConfigError(ClnetError):
 
 def run_config(words: Sequence[str] | None = None) -> dict[str, Any]:
     """The config of this process's command line, expressions unevaluated; empty if there is none."""
-    given = dict(_options(sys.argv[1:] if words is None else words))
+    given = parsed_options(sys.argv[1:] if words is None else words)
     if "config_file" not in given:
         return {}
-    parser = ConfigParser(ConfigParser.load_config_files(DefaultParseValue(given["config_file"])))
+    parser = ConfigParser(ConfigParser.load_config_files(given["config_file"]))
     for key, value in given.items():
         if key not in RUN_OPTIONS:
-            parser[key] = DefaultParseValue(value)
+            parser[key] = value
     return dict(parser.get())
+
+
+def parsed_options(words: Sequence[str]) -> dict[str, Any]:
+    """The value of every option by its name, read as Python as MONAI does."""
+    return {name: DefaultParseValue(value) for name, value in _options(words)}
 
 
 def check_command_line(words: Sequence[str] | None = None) -> None:

@@ -1,0 +1,1 @@
+"""Federated training on the bundle as it is: NVFlare carries the weights, MONAI's `MonaiAlgo` trains."""
