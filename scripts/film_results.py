@@ -173,8 +173,8 @@ def _digital_section(record: Path) -> str:
         f"patients of the data set, cross-validated in {content['folds']} folds by patient "
         f"(`scripts/cross_validate.py`).\n\n{digital_words(content)}\n\n"
         "So digital images need training of their own: as it comes, the model marks something in nearly "
-        "every normal breast. Fine-tuning on a few dozen breasts mends most of that. Up to one false positive "
-        "per image it does not find more masses beyond the interval."
+        "every normal breast. Fine-tuning on a few dozen breasts mends most of that. Up to one false "
+        "positive per image it does not find more masses beyond the interval."
     )
 
 
