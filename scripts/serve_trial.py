@@ -29,6 +29,7 @@ import pydicom
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from servers import free_port, is_up, wait_for
+from tortures.victim import orphans_of
 
 from clnet.phantom import PhantomSettings, make_phantom
 from clnet.serve.ledger import Ledger
@@ -50,6 +51,7 @@ class Trial:
         seconds: how long it all took.
         memory: megabytes that the node held, from time to time after everything was sent.
         steps: seconds in each step, since the last start.
+        orphans: processes of the node that outlived it.
     """
 
     whole: dict[str, set[str]] = field(default_factory=dict)
@@ -61,6 +63,7 @@ class Trial:
     seconds: float = 0.0
     memory: list[int] = field(default_factory=list)
     steps: dict[str, float] = field(default_factory=dict)
+    orphans: int = 0
 
 
 def make_studies(folder: Path, number: int, trial: Trial) -> list[list[Path]]:
@@ -107,11 +110,13 @@ class Server:
     def __init__(self, words: list[str], log: Path) -> None:
         self.words, self.log = words, log
         self.process: subprocess.Popen[bytes] | None = None
+        self.sessions: list[int] = []  # of each start
 
     def start(self) -> None:
         """Start it."""
         with self.log.open("a") as log:
-            self.process = subprocess.Popen(self.words, stdout=log, stderr=log)
+            self.process = subprocess.Popen(self.words, stdout=log, stderr=log, start_new_session=True)
+            self.sessions.append(self.process.pid)
 
     def end(self, how: signal.Signals) -> None:
         """End it by a signal, and wait."""
@@ -182,8 +187,16 @@ def _seconds_of_steps(address: str) -> dict[str, float]:
     }
 
 
-def run(folder: Path, studies: int, kills: int, associations: int, seed: int, model: str) -> Trial:
-    """One trial."""
+def run(
+    folder: Path,
+    studies: int,
+    kills: int,
+    associations: int,
+    seed: int,
+    model: str,
+    up_seconds: tuple[float, float] = UP_SECONDS,
+) -> Trial:
+    """One trial; the node is up for so many seconds at a time, drawn between these."""
     trial, chance = Trial(), random.Random(seed)
     files = make_studies(folder, studies, trial)
     dicom, http, away = free_port(), free_port(), free_port()
@@ -222,7 +235,7 @@ def run(folder: Path, studies: int, kills: int, associations: int, seed: int, mo
             archive.start()
         if chance.random() < 0.8:  # else it is killed while it starts
             wait_for(lambda: is_up(f"http://127.0.0.1:{http}/health"))
-        time.sleep(chance.uniform(*UP_SECONDS))
+        time.sleep(chance.uniform(*up_seconds))
         node.end(signal.SIGKILL)
         trial.kills += 1
         node.start()
@@ -245,6 +258,7 @@ def run(folder: Path, studies: int, kills: int, associations: int, seed: int, mo
     trial.steps = _seconds_of_steps(f"http://127.0.0.1:{http}/metrics")
     node.end(signal.SIGTERM)
     archive.end(signal.SIGTERM)
+    trial.orphans = sum(map(orphans_of, node.sessions))
     trial.failed.update(study.reason for study in ledger.last_studies(studies, "failed"))
     ledger.close()
     judge(trial, folder / "archive")
@@ -277,10 +291,9 @@ def main(words: list[str]) -> int:
     trial = run(folder, options.studies, options.kills, options.associations, options.seed, options.model)
     seconds = latencies(folder / "log.jsonl")
     images = len(list((folder / "sent").rglob("*.dcm")))
-    images = len(list((folder / "sent").rglob("*.dcm")))
     print(f"studies {len(trial.whole)}, images {images}, kills {trial.kills}")
     print(f"lost {trial.lost}, twice {trial.twice}, replaced by a later report {trial.replaced}")
-    print(f"failed {dict(trial.failed) or 0}")
+    print(f"failed {dict(trial.failed) or 0}, processes left behind {trial.orphans}")
     print(f"{trial.seconds:.0f} s, {60 * len(trial.whole) / trial.seconds:.1f} studies a minute")
     p50, p99 = np.percentile(seconds, (50, 99))
     print(f"from the last image to the result: p50 {p50:.1f} s, p99 {p99:.1f} s")
@@ -289,7 +302,7 @@ def main(words: list[str]) -> int:
     print(f"memory {trial.memory[0]} MB when all was sent, {trial.memory[-1]} MB at the end")
     if options.keep is None:
         shutil.rmtree(folder)
-    return int(bool(trial.lost or trial.twice or trial.failed))
+    return int(bool(trial.lost or trial.twice or trial.failed or trial.orphans))
 
 
 if __name__ == "__main__":
