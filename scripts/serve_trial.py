@@ -29,7 +29,7 @@ import pydicom
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from servers import free_port, is_up, wait_for
-from tortures.victim import orphans_of
+from tortures.orphans import orphans_of
 
 from clnet.phantom import PhantomSettings, make_phantom
 from clnet.serve.ledger import Ledger

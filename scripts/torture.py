@@ -61,13 +61,18 @@ class Part:
 
 LABEL_VENV = (".venv-label/.installed", "./scripts/setup_label makes it")
 DCMTK = ("storescu", "./scripts/apt storescu=dcmtk installs it")
+UNSHARE = ("unshare", "it is part of Linux")
 PARTS = {
     "predict": Part("predict", "kills", 2, 20, 200),
     "training": Part("training", "kills", 2, 20, 200),
     "label": Part("saves", "kills", 10, 200, 200, LABEL_VENV),
     "serve": Part("serve", "kills", 0, 20, 200, DCMTK),
+    "full_disk": Part("disks", "full", 0, 6, 40, UNSHARE),
+    "vanishing": Part("disks", "vanish", 1, 20, 200),
     "inputs": Part("inputs", "mutants", 400, 5000, 50_000),
     "fuzzing": Part("fuzzing", "fuzz", 3, 60, 900),
+    "serve_http": Part("web", "serve", 0, 60, 900),
+    "label_http": Part("web", "label", 0, 60, 900, LABEL_VENV),
 }
 
 

@@ -11,6 +11,7 @@ from tortures.victim import Victim, command
 from clnet.phantom import PhantomSettings, make_phantom
 
 BREASTS = 8
+MODEL = ("--model", "phantom", "--batch-size", "2")
 # Of a run, these follow from the input alone; the reports also hold the time.
 EXACT = ("breasts/*/*", "findings.json", "coco.json")
 
@@ -18,9 +19,8 @@ EXACT = ("breasts/*/*", "findings.json", "coco.json")
 def kills(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
     """Kill so often, and compare every published file with that of a run that was left alone."""
     chance, outcome = random.Random(seed), Outcome()
-    make_phantom(folder / "phantom", PhantomSettings(BREASTS, rows=160, columns=112), workers=1)
     began = time.monotonic()
-    whole, names, seconds = _undisturbed(folder, outcome)
+    whole, names, seconds = undisturbed(folder, outcome)
     while outcome.tried < number:
         output = folder / "killed"
         shutil.rmtree(output, ignore_errors=True)
@@ -63,8 +63,7 @@ def kills(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
 
 def start(folder: Path, output: Path) -> Victim:
     """Start `clnet predict` on the phantom."""
-    words = ["predict", folder / "phantom" / "images", "--output", output, "--model", "phantom"]
-    words += ["--batch-size", 2]
+    words = ["predict", folder / "phantom" / "images", "--output", output, *MODEL]
     return Victim(lambda: command(*words), folder / "predict.txt", folder)
 
 
@@ -81,9 +80,10 @@ def names_in(output: Path) -> set[Path]:
     return {file.relative_to(output) for file in output.rglob("*") if file.is_file()}
 
 
-def _undisturbed(folder: Path, outcome: Outcome) -> tuple[dict[Path, bytes], set[Path], float]:
-    """Files and seconds of a run that is left alone; a first one fills caches."""
-    for name in ("first", "whole"):
+def undisturbed(folder: Path, outcome: Outcome) -> tuple[dict[Path, bytes], set[Path], float]:
+    """Make a phantom; the files, their names and the seconds of a run on it that is left alone."""
+    make_phantom(folder / "phantom", PhantomSettings(BREASTS, rows=160, columns=112), workers=1)
+    for name in ("first", "whole"):  # the first fills caches
         began = time.monotonic()
         victim = start(folder, folder / name)
         if victim.wait() != 0:

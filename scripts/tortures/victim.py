@@ -13,8 +13,17 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+import highdicom  # noqa: F401
+import mlflow  # noqa: F401
+import monai.bundle  # noqa: F401
+import torch
+from tortures.orphans import orphans_of
+
+import clnet.predict.folder_run  # noqa: F401
+from clnet.cli.main import main
+
+torch.set_num_threads(1)  # a forked process has no other threads
 PATIENCE = 600  # seconds, for a program that is not killed
-ORPHANS_END = 30  # seconds after which what lives on is an orphan
 
 
 class Victim:
@@ -58,33 +67,8 @@ class Victim:
         return orphans_of(self.pid)
 
 
-def orphans_of(session: int, seconds: float = ORPHANS_END) -> int:
-    """How many processes of a session are alive after some time; they are killed."""
-    until = time.monotonic() + seconds
-    while (left := members(session)) and time.monotonic() < until:
-        time.sleep(0.02)
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
-    return len(left)
-
-
-def members(session: int) -> list[int]:
-    """The processes of a session that are alive."""
-    found = []
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            words = file.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended meanwhile
-            continue
-        if int(words[3]) == session and words[0] not in "ZX":
-            found.append(int(file.parent.name))
-    return found
-
-
 def command(*words: object) -> int:
     """`clnet words…`."""
-    from clnet.cli.main import main
-
     return main([str(word) for word in words])
 
 
