@@ -10,6 +10,8 @@ KILLED = {
     "training": "a training of the bundle",
     "label": "a label saved in the Label app",
     "serve": "`clnet serve`",
+    "full_disk": "`clnet predict`, disk full",
+    "vanishing": "`clnet predict`, an input vanishes",
 }
 ABOUT_KILLS = {
     "predict": "Killed at a random moment of its run and started again until it ends by itself. After each "
@@ -25,6 +27,11 @@ ABOUT_KILLS = {
     "serve": "Killed at random moments, a fifth of them while it starts, while studies are sent to it and "
     "its "
     "destination is away for a third of the time. Every study must arrive once.",
+    "full_disk": "Disks of as many sizes, from one that holds nothing. The run must end with status 3 and "
+    "say that "
+    "the disk is full, and with more room be as one that was left alone.",
+    "vanishing": "An image is removed at a random moment. The run must end, and all other breasts be as "
+    "before.",
 }
 HEAD = """# Reliability
 
@@ -41,7 +48,15 @@ is promised is in [SECURITY.md](../SECURITY.md)."""
 
 def page_of(result: Mapping[str, Any]) -> str:
     """The Markdown."""
-    parts = [HEAD, *_kills(result), *_inputs(result), *_fuzzing(result), *_failures(result), *_where(result)]
+    parts = [
+        HEAD,
+        *_kills(result),
+        *_inputs(result),
+        *_fuzzing(result),
+        *_http(result),
+        *_failures(result),
+        *_where(result),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -49,7 +64,7 @@ def _kills(result: Mapping[str, Any]) -> list[str]:
     done = [name for name in KILLED if name in result]
     if not done:
         return []
-    heads = ["killed", "kills", "survived", "lost", "torn", "orphans", "does not start", "seconds", "most MB"]
+    heads = ["", "tried", "survived", "lost", "torn", "orphans", "does not start", "seconds", "most MB"]
     keys = ("tried", "survived", "lost", "torn", "orphans", "stuck")
     rows = [
         [
@@ -66,7 +81,7 @@ def _kills(result: Mapping[str, Any]) -> list[str]:
         "MB are "
         "of the largest process."
     )
-    return ["## Kills", table(heads, rows, numbers_right=True), "\n".join(words)]
+    return ["## Kills and disks", table(heads, rows, numbers_right=True), "\n".join(words)]
 
 
 def _notes(part: Mapping[str, Any]) -> str:
@@ -127,6 +142,32 @@ def _fuzzing(result: Mapping[str, Any]) -> list[str]:
         "GB, or "
         "were refused without a name.",
         table(["reader", "inputs", "edges covered", "inputs kept"], rows, numbers_right=True),
+    ]
+
+
+def _http(result: Mapping[str, Any]) -> list[str]:
+    names = {"serve_http": "`clnet serve`", "label_http": "the Label server"}
+    rows = []
+    for name, words in names.items():
+        if name in result:
+            notes = dict(result[name]["notes"])
+            slowest = notes.pop("slowest, seconds")
+            statuses = ", ".join(
+                f"{key.removeprefix('status ')}: {value:,.0f}" for key, value in notes.items()
+            )
+            rows.append(
+                [words, f"{result[name]['tried']:,}", f"{result[name]['lost']}", f"{slowest:.1f}", statuses]
+            )
+    if not rows:
+        return []
+    return [
+        "## HTTP",
+        "[schemathesis](https://schemathesis.io) makes requests from the OpenAPI of each server, by its "
+        "token; the "
+        "routes of Label that start trainings and inference have tests of their own. None may be answered "
+        "with a "
+        "status of 500, or not at all.",
+        table(["server", "requests", "500 or none", "slowest, s", "statuses"], rows),
     ]
 
 

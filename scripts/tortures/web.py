@@ -1,6 +1,6 @@
 """HTTP requests that make no sense, from the OpenAPI of the Label server and of `clnet serve`.
 
-schemathesis makes them. A server must answer each, and never with a status of 500; afterwards it must answer as before.
+schemathesis makes them. A server must answer each, never with a status of 500, and afterwards as before.
 """
 
 import json

@@ -34,6 +34,7 @@ def port(client):
         ("GET", "/clnet/pairs"),
         ("GET", "/datastore/image?image=target_cc.dcm"),
         ("DELETE", "/datastore/?id=target_cc.dcm"),
+        ("PUT", "/clnet/pairs/any/label"),
         ("POST", "/train/clnet"),
         ("GET", "/openapi.json"),
     ],
@@ -75,7 +76,16 @@ def test_requests_under_known_names_and_of_listed_origins_are_answered(client):
 
 
 def test_no_answer_may_be_framed_or_load_from_other_sites(client):
-    for path in ("/clnet/", "/clnet/page.js", "/clnet/pairs", "/clnet/nothing", "/", "/docs", "/nowhere"):
+    for path in (
+        "/clnet/",
+        "/clnet/page.js",
+        "/clnet/pairs",
+        "/clnet/nothing",
+        "/",
+        "/docs",
+        "/logs/",
+        "/nowhere",
+    ):
         headers = client.ask("GET", path).headers
         assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
         assert "default-src 'self'" in headers["Content-Security-Policy"]
