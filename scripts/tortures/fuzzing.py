@@ -11,7 +11,7 @@ from tortures.outcome import Keep, Outcome
 from tortures.readers import BYTE_READERS
 
 HERE = Path(__file__).parent
-LONGEST_INPUT, SLOWEST_SECONDS, MOST_MB = 8192, 5, 2048
+LONGEST_INPUT, HANGS_SECONDS, MOST_MB = 8192, 600, 2048
 
 
 def fuzz(folder: Path, seconds: int, seed: int, keep: Keep) -> Outcome:
@@ -22,14 +22,14 @@ def fuzz(folder: Path, seconds: int, seed: int, keep: Keep) -> Outcome:
         shutil.copytree(HERE / "corpus" / name, corpus)
         words = [
             *(sys.executable, HERE / "fuzz_target.py", name, corpus),
-            *(f"-max_total_time={seconds}", f"-timeout={SLOWEST_SECONDS}", f"-rss_limit_mb={MOST_MB}"),
+            *(f"-max_total_time={seconds}", f"-timeout={HANGS_SECONDS}", f"-rss_limit_mb={MOST_MB}"),
             *(f"-max_len={LONGEST_INPUT}", f"-seed={seed}", "-print_final_stats=1"),
             f"-artifact_prefix={folder}/{name}-",
         ]
         done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
         stats = dict(re.findall(r"stat::(\w+): +(\d+)", done.stderr))
         if "number_of_executed_units" not in stats:
-            raise RuntimeError(f"fuzzing of {name} does not start:\n{done.stderr[-4000:]}")
+            raise RuntimeError(f"fuzzing of {name} ended with {done.returncode}:\n{done.stderr[-4000:]}")
         inputs = int(stats["number_of_executed_units"])
         outcome.tried += inputs
         outcome.survived += inputs - bool(done.returncode)

@@ -16,7 +16,7 @@ from tortures.outcome import Keep, Outcome
 from tortures.readers import verdict
 from tortures.samples import SECRET, Sample, all_samples
 
-SLOWEST_SECONDS, MOST_MB, HANGS_SECONDS = 5.0, 2048, 120.0
+SLOWEST_SECONDS, MOST_MB, HANGS_SECONDS = 5.0, 2048, 600.0
 Told = tuple[str, str, float, int]
 """The verdict, what went wrong, CPU seconds, and megabytes of the process."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from tortures.outcome import Keep, Outcome
-from tortures.victim import Victim, bundle
+from tortures.victim import PATIENCE, Victim, bundle
 
 from clnet.phantom import PhantomSettings, make_phantom
 
@@ -42,7 +42,7 @@ def kills(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
         shutil.rmtree(folder / "killed", ignore_errors=True)
         while True:
             victim = start(folder, "killed")
-            limit = chance.uniform(0, seconds) if outcome.tried < number else 600
+            limit = chance.uniform(0, seconds) if outcome.tried < number else PATIENCE
             status = victim.wait(limit)
             if status is not None:
                 break

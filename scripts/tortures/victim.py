@@ -23,7 +23,7 @@ import clnet.predict.folder_run  # noqa: F401
 from clnet.cli.main import main
 
 torch.set_num_threads(1)  # a forked process has no other threads
-PATIENCE = 600  # seconds, for a program that is not killed
+PATIENCE = 3600  # seconds, for a program that is not killed
 
 
 class Victim:

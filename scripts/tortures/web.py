@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from servers import free_port, running
+from servers import free_port, is_up, running, wait_for
 from tortures.outcome import Keep, Outcome
+from tortures.victim import Victim, command
 
 from clnet.phantom import PhantomSettings, make_phantom
 from clnet.predict.shipped import copy_bundle
@@ -54,10 +55,13 @@ def serve(folder: Path, seconds: int, seed: int, keep: Keep) -> Outcome:
         "retention": {"free_gb": 0},
     }
     (folder / "serve.yaml").write_text(yaml.safe_dump(settings))
-    words = [sys.executable, "-m", "clnet.cli", "serve", "--config", folder / "serve.yaml"]
-    address = f"http://127.0.0.1:{http}"
-    with running(words, folder / "serve.txt", f"{address}/health"):
+    address, log = f"http://127.0.0.1:{http}", folder / "serve.txt"
+    node = Victim(lambda: command("serve", "--config", folder / "serve.yaml"), log, folder)
+    wait_for(lambda: is_up(f"{address}/ready"), lambda: node.wait(0) is not None and log.read_text())
+    try:
         return _fuzz(folder, SCHEMA_OF_SERVE, address, f"{address}/ready", seconds, seed, keep)
+    finally:
+        node.kill()
 
 
 @contextmanager
@@ -77,13 +81,13 @@ def _fuzz(
     folder: Path, schema: Path, address: str, alive: str, seconds: int, seed: int, keep: Keep
 ) -> Outcome:
     outcome, began = Outcome(), time.monotonic()
-    command = [sys.executable, "-m", "schemathesis.cli", "run", schema, "--url", address]
-    command += ["--header", f"Authorization: Bearer {TOKEN}", "--checks", "not_a_server_error"]
-    command += ["--exclude-path-regex", LONG, "--phases", "coverage,fuzzing", "--continue-on-failure"]
-    command += ["--max-time", seconds, "--max-examples", MANY_EXAMPLES, "--seed", seed, "--no-shrink"]
-    command += ["--request-timeout", 60, "--generation-database", "none", "--suppress-health-check", "all"]
-    command += ["--report", "har", "--report-har-path", folder / "requests.har", "--no-color"]
-    said = subprocess.run(list(map(str, command)), cwd=folder, capture_output=True, text=True, check=False)
+    words = [sys.executable, "-m", "schemathesis.cli", "run", schema, "--url", address]
+    words += ["--header", f"Authorization: Bearer {TOKEN}", "--checks", "not_a_server_error"]
+    words += ["--exclude-path-regex", LONG, "--phases", "coverage,fuzzing", "--continue-on-failure"]
+    words += ["--max-time", seconds, "--max-examples", MANY_EXAMPLES, "--seed", seed, "--no-shrink"]
+    words += ["--request-timeout", 60, "--generation-database", "none", "--suppress-health-check", "all"]
+    words += ["--report", "har", "--report-har-path", folder / "requests.har", "--no-color"]
+    said = subprocess.run(list(map(str, words)), cwd=folder, capture_output=True, text=True, check=False)
     if not (folder / "requests.har").exists():
         raise RuntimeError(f"schemathesis does not run:\n{said.stdout[-3000:]}{said.stderr[-3000:]}")
     entries = json.loads((folder / "requests.har").read_text())["log"]["entries"]
