@@ -41,7 +41,7 @@ def fuzz(folder: Path, seconds: int, seed: int, keep: Keep) -> Outcome:
         if done.returncode:
             found = next(iter(folder.glob(f"{name}-*")), None)
             data = found.read_bytes()[:200] if found else b""
-            error = re.search(r"=== Uncaught Python exception: ===\n(.*)", done.stderr)
+            error = re.search(r"=== Uncaught Python exception: ===\n(.*)", done.stdout + done.stderr)
             outcome.stuck += "timeout" in done.stderr
             outcome.fail(f"{name}: {error[1] if error else done.stderr[-300:]}; input {data!r}")
         outcome.seconds = time.monotonic() - began

@@ -181,10 +181,13 @@ def _failures(result: Mapping[str, Any]) -> list[str]:
 
 
 def _where(result: Mapping[str, Any]) -> list[str]:
-    lines = []
+    places: dict[str, list[str]] = {}
     for name, part in result.items():
         about = part["about"]
-        place = f"{about['machine']['processor']}, {about['machine']['cores']} cores"
         versions = ", ".join(f"{package} {number}" for package, number in about["versions"].items())
-        lines.append(f"- {name}: {about['date']}, seed {about['seed']}, {place}; {versions}")
+        place = (
+            f"{about['date']}, {about['machine']['processor']}, {about['machine']['cores']} cores; {versions}"
+        )
+        places.setdefault(place, []).append(f"`{name}` (seed {about['seed']})")
+    lines = [f"- {', '.join(names)}: {place}" for place, names in places.items()]
     return ["## Where", "\n".join(lines)] if lines else []

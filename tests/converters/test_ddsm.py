@@ -230,6 +230,12 @@ def test_damaged_cases_are_named_and_the_rest_converts(data, converted):
     }
 
 
+def test_a_number_of_an_abnormality_that_is_none_reaches_no_message(tmp_path):
+    found = parse_overlay("TOTAL_ABNORMALITIES 1\nABNORMALITY \x1b[31m\nTOTAL_OUTLINES 4\n", tmp_path)
+    assert found.abnormalities[0].number == "1"
+    assert "abnormality 1 has 0 outlines" in found.warnings[0] and found.warnings[0].isprintable()
+
+
 @pytest.mark.parametrize("number", ["9" * 5000, "9" * 30, "\u0663", "\u00b2"])
 def test_numbers_that_no_film_has_are_refused_by_name(number, tmp_path):
     ics = f"filename B-1-1\nDENSITY {number}\nLEFT_CC LINES {{}} PIXELS_PER_LINE 9 OVERLAY\n"

@@ -76,6 +76,15 @@ def test_a_stream_without_rows_or_columns_is_refused_at_once(rows, columns):
         decode_ljpeg(stream, FILE)
 
 
+@pytest.mark.parametrize("bits", [0, 1, 17, 65, 255])
+@pytest.mark.parametrize("predictor", [1, 7])
+def test_a_stream_of_impossible_bits_is_refused(bits, predictor):
+    stream = bytearray(encode(film(4, 5, 12), 12, predictor))
+    stream[stream.index(b"\xff\xc3") + 4] = bits
+    with pytest.raises(DamagedImageError, match=f"header says {bits} bits"):
+        decode_ljpeg(bytes(stream), FILE)
+
+
 def test_a_point_transform_is_refused_where_it_could_be_misread():
     stream = bytearray(encode(film(4, 4, 12), 12, predictor=7))
     stream[stream.index(b"\xff\xda") + 9] = 2

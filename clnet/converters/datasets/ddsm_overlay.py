@@ -90,7 +90,8 @@ def parse_overlay(text: str, file: Path) -> Overlay:
         if keyword == "ABNORMALITY":
             check_outlines()
             outlines = 0
-            found.append(Abnormality(words[0] if words else str(len(found) + 1)))
+            is_numbered = bool(words) and _NUMBER.fullmatch(words[0])
+            found.append(Abnormality(words[0] if is_numbered else str(len(found) + 1)))
         elif keyword.startswith("TOTAL_"):
             announced[keyword] = int(words[0]) if words and _NUMBER.fullmatch(words[0]) else -1
         elif not found:
