@@ -54,7 +54,7 @@ def mutants(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
             slowest, outcome.peak_mb = max(slowest, seconds), max(outcome.peak_mb, megabytes)
             outcome.notes["slowest, seconds"] = round(slowest, 3)
             outcome.seconds = time.monotonic() - began
-            if outcome.tried % 1000 == 0:
+            if outcome.tried % 250 == 0:
                 keep(outcome)
         worker.kill()
         worker.join()
