@@ -5,7 +5,7 @@ import signal
 import time
 from pathlib import Path
 
-ORPHANS_END = 30  # seconds after which what lives on is an orphan
+ORPHANS_END = 300  # seconds; a busy machine may take long to end a process, an orphan never ends
 
 
 def orphans_of(session: int, seconds: float = ORPHANS_END) -> int:

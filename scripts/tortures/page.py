@@ -77,7 +77,7 @@ def _kills(result: Mapping[str, Any]) -> list[str]:
     ]
     words = [f"- {KILLED[name]}. {ABOUT_KILLS[name]}{_notes(result[name])}" for name in done]
     words.append(
-        "- An orphan is a process that is alive 30 seconds after the one that had started it was killed. "
+        "- An orphan is a process that is alive five minutes after the one that had started it was killed. "
         "MB are "
         "of the largest process."
     )

@@ -3,6 +3,7 @@
 import http.client
 import http.server
 import json
+import shutil
 import threading
 from contextlib import contextmanager
 
@@ -117,6 +118,10 @@ def test_nothing_says_where_an_image_lies(client):
     assert set(client.get("/datastore/image/info", image="target_cc.dcm")) == {"ts", "name"}
     sample = client.good(client.ask("POST", "/activelearning/random", json={}))
     assert "path" not in sample
+
+
+def test_the_state_of_a_gpu_is_not_there_on_machines_without_one(client):
+    assert client.ask("GET", "/logs/gpu").status_code == (200 if shutil.which("nvidia-smi") else 404)
 
 
 @contextmanager
