@@ -30,6 +30,7 @@ def mutants(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
         file.write_bytes(sample.data)
         if verdict(sample.read, file) != "read":
             raise RuntimeError(f"the sample of {sample.name} is refused as it is")
+    outcome.note("formats and transfer syntaxes", len(samples))
     slowest = 0.0
     while outcome.tried < number:
         ours, theirs = multiprocessing.Pipe(duplex=False)
@@ -60,7 +61,6 @@ def mutants(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
         worker.join()
     if outcome.peak_mb > MOST_MB:
         outcome.fail(f"a worker took {outcome.peak_mb} MB")
-    outcome.note("formats and transfer syntaxes", len(samples))
     keep(outcome)
     return outcome
 
