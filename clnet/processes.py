@@ -24,6 +24,20 @@ def _end_after(parent: BaseProcess) -> None:
     if os.getppid() == parent.pid:
         while os.getppid() == parent.pid:
             time.sleep(SECONDS_BETWEEN_LOOKS)
-    else:  # a fork server started this process, so no sibling holds the pipe that ends with the parent
-        parent.join()
+    else:  # a fork server started this process, or the parent was killed before it came here
+        while parent.is_alive() and _is_there(parent.pid):
+            time.sleep(SECONDS_BETWEEN_LOOKS)
     os._exit(1)  # nobody is left who could be told
+
+
+def _is_there(process: int | None) -> bool:
+    """Whether there is such a process; a pipe that its other children hold does not tell."""
+    if process is None or not hasattr(os, "fork"):  # where signal 0 would end it
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

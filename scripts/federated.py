@@ -4,9 +4,9 @@ Options after -- go to every training and evaluation, such as -- --seed 1.
 """
 
 import argparse
-import shlex
 import shutil
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -78,8 +78,12 @@ class Comparison:
             shutil.rmtree(folder, ignore_errors=True)
         settings = {**self.settings, "local_epochs": self.local_epochs}
         job = make_job(datasets, [*self.configs, "federated.yaml"], settings, self.rounds, server)
-        quoted = shlex.quote(str(workspace))  # NVFlare makes it part of a command
-        job.simulator_run(quoted, threads=len(datasets), log_config="concise")
+        # NVFlare makes its workspace part of a command, which it splits at spaces.
+        with tempfile.TemporaryDirectory() as here:
+            try:
+                job.simulator_run(f"{here}/workspace", threads=len(datasets), log_config="concise")
+            finally:
+                shutil.move(f"{here}/workspace", workspace)
         done = len(read(server / FEDERATION)["rounds"]) if (server / FEDERATION).exists() else 0
         if done < self.rounds:
             sys.exit(f"federated: the simulator ended after {done} rounds; its logs are in {workspace}")

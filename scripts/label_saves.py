@@ -8,6 +8,7 @@ Prints what was found then, as JSON.
 
 import json
 import os
+import resource
 import shutil
 import sys
 import tempfile
@@ -76,6 +77,8 @@ def kills(studies: Path, number: int) -> Counter[str]:
             except Exception as error:  # what must not happen
                 found[f"does not start: {type(error).__name__}"] += 1
             found["left over"] += len(list(trial.rglob("*.unfinished")))
+    most = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    found["peak MB"] = most // 1024
     return found
 
 

@@ -35,6 +35,7 @@ from matplotlib.figure import Figure
 from own_disk import OwnDisk
 from prometheus_client.parser import text_string_to_metric_families
 from servers import free_port, is_up, wait_for
+from tortures.orphans import orphans_of
 
 from clnet.phantom import PhantomSettings, make_phantom
 from clnet.serve.ledger import Ledger
@@ -62,6 +63,7 @@ class Trial:
         memory: (studies done, megabytes that the node held) from time to time, since the last kill.
         cpu: seconds of the node, since the last start.
         steps: seconds in each step, since the last start.
+        orphans: processes of the node that outlived it.
     """
 
     whole: dict[str, set[str]] = field(default_factory=dict)
@@ -76,6 +78,7 @@ class Trial:
     memory: list[tuple[int, int]] = field(default_factory=list)
     cpu: float = 0.0
     steps: dict[str, float] = field(default_factory=dict)
+    orphans: int = 0
 
 
 def make_studies(folder: Path, number: int, size: Sequence[int], trial: Trial) -> list[list[Path]]:
@@ -122,11 +125,13 @@ class Server:
     def __init__(self, words: list[str], log: Path) -> None:
         self.words, self.log = words, log
         self.process: subprocess.Popen[bytes] | None = None
+        self.sessions: list[int] = []  # of each start
 
     def start(self) -> None:
         """Start it."""
         with self.log.open("a") as log:
-            self.process = subprocess.Popen(self.words, stdout=log, stderr=log)
+            self.process = subprocess.Popen(self.words, stdout=log, stderr=log, start_new_session=True)
+            self.sessions.append(self.process.pid)
 
     def has_ended(self) -> bool:
         """Whether it ended by itself."""
@@ -211,8 +216,9 @@ def run(
     model: str = "phantom",
     disk_mb: int = 0,
     size: Sequence[int] = SIZE,
+    up_seconds: tuple[float, float] = UP_SECONDS,
 ) -> Trial:
-    """One trial; see the options."""
+    """One trial; see the options. The node is up for so many seconds at a time, drawn between these."""
     trial, chance = Trial(), random.Random(seed)
     disk = OwnDisk(folder / "node", disk_mb) if disk_mb else None
     files = make_studies(folder, studies, size, trial)
@@ -257,7 +263,7 @@ def run(
             disk.empty()
         if chance.random() < 0.8:  # else it is killed while it starts
             wait_for(lambda: _is_up_again(node, http))
-        time.sleep(chance.uniform(*UP_SECONDS))
+        time.sleep(chance.uniform(*up_seconds))
         node.end(signal.SIGKILL)
         trial.kills += 1
         node.start()
@@ -281,6 +287,7 @@ def run(
     trial.steps = _seconds_of_steps(f"http://127.0.0.1:{http}/metrics")
     node.end(signal.SIGTERM)
     archive.end(signal.SIGTERM)
+    trial.orphans = sum(map(orphans_of, node.sessions))
     trial.failed.update(study.reason for study in ledger.last_studies(studies, "failed"))
     ledger.close()
     trial.interrupted.update(
@@ -354,7 +361,7 @@ def main(words: list[str]) -> int:
     images = len(list((folder / "sent").rglob("*.dcm")))
     print(f"studies {len(trial.whole)}, images {images}, kills {trial.kills}, disk full {trial.fills} times")
     print(f"lost {trial.lost}, twice {trial.twice}, replaced by a later report {trial.replaced}")
-    print(f"failed {dict(trial.failed) or 0}")
+    print(f"failed {dict(trial.failed) or 0}, processes left behind {trial.orphans}")
     print("in the log: " + ", ".join(f"{event} {number}" for event, number in trial.interrupted.items()))
     print(f"{trial.seconds:.0f} s, {60 * len(trial.whole) / trial.seconds:.1f} studies a minute")
     p50, p99 = np.percentile(seconds, (50, 99))
@@ -368,7 +375,7 @@ def main(words: list[str]) -> int:
         draw_memory(trial, options.plot)
     if options.keep is None:
         shutil.rmtree(folder)
-    return int(bool(trial.lost or trial.twice or trial.failed))
+    return int(bool(trial.lost or trial.twice or trial.failed or trial.orphans))
 
 
 if __name__ == "__main__":

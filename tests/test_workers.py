@@ -44,6 +44,30 @@ time.sleep(600)
 """
 
 
+# One worker looks only after its parent was killed; the other holds the pipe that would have told it.
+LATE = """
+import multiprocessing, os, time
+from clnet.processes import end_with_parent
+
+def look_late(parent):
+    while os.getppid() == parent:
+        time.sleep(0.02)
+    end_with_parent()
+    time.sleep(600)
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("fork")
+    workers = [
+        context.Process(target=look_late, args=(os.getpid(),)),
+        context.Process(target=time.sleep, args=(600,)),
+    ]
+    for worker in workers:
+        worker.start()
+    print(*(worker.pid for worker in workers), flush=True)
+    time.sleep(600)
+"""
+
+
 def is_alive(number):
     try:
         return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -72,6 +96,23 @@ def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path, meth
     ) as process:
         workers = [int(number) for number in process.stdout.readline().split()]
         assert left_after_kill(process.pid, workers) == []
+
+
+def test_a_worker_whose_parent_was_killed_before_it_looked_ends(tmp_path):
+    (tmp_path / "late.py").write_text(LATE)
+    with subprocess.Popen(
+        [sys.executable, tmp_path / "late.py"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        late, sleeper = (int(number) for number in process.stdout.readline().split())
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        deadline = time.monotonic() + 20
+        while is_alive(late) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        left = [number for number in (late, sleeper) if is_alive(number)]
+        for number in left:
+            os.kill(number, signal.SIGKILL)
+    assert left == [sleeper]
 
 
 @pytest.mark.slow

@@ -83,7 +83,7 @@ def read_datalist(path: str | Path) -> Datalist:
         raise DatalistError(
             f"{path}: no such file; give a datalist, or a folder with a datalist.json"
         ) from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DatalistError(f"{path}: cannot be read as JSON: {error}") from error
     problem = jsonschema.exceptions.best_match(_validator().iter_errors(content))
     if problem:

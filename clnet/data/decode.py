@@ -11,7 +11,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 from pydicom.dataset import Dataset
-from pydicom.uid import UID
 
 from clnet.data.header import TOMOSYNTHESIS, ImageHeader
 from clnet.data.image_errors import (
@@ -23,6 +22,7 @@ from clnet.data.image_errors import (
     UnsupportedPixelsError,
 )
 from clnet.data.jpeg import SIGNATURE, check_end, find_frame
+from clnet.data.tags import code_of
 
 START_OF_TILE = b"\xff\x90"
 MAX_PIXELS = 100_000_000  # the largest film scans have about 40 million
@@ -76,12 +76,12 @@ def decode(dataset: Dataset, header: ImageHeader) -> NDArray[Any]:
         package, module = DECODERS.get(syntax, ("", ""))
         if module and not (find_spec("pylibjpeg") and find_spec(module)):
             raise CodecError(
-                f"{header.file}: (0002,0010) TransferSyntaxUID {_name(syntax)} cannot be decoded, because "
-                f"{package} is not installed. Run: pip install pylibjpeg {package}"
+                f"{header.file}: (0002,0010) TransferSyntaxUID {_syntax(dataset)} cannot be decoded, "
+                f"because {package} is not installed. Run: pip install pylibjpeg {package}"
             ) from error
         raise DamagedImageError(
-            f"{header.file}: {_name(syntax)} does not decode to Rows × Columns {_size(header)}: the file is "
-            "damaged or truncated, or these tags are wrong. Fetch it again from its source."
+            f"{header.file}: {_syntax(dataset)} does not decode to Rows × Columns {_size(header)}: the file "
+            "is damaged or truncated, or these tags are wrong. Fetch it again from its source."
         ) from error
 
 
@@ -109,8 +109,8 @@ def _check_pixel_data(dataset: Dataset, header: ImageHeader) -> None:
         _check_length(len(data), bits // 8, header)
     elif syntax not in DECODERS:
         raise CodecError(
-            f"{header.file}: (0002,0010) TransferSyntaxUID {_name(syntax)} is not read here. Convert it, for "
-            "instance with dcmdjpeg or gdcmconv, to an uncompressed file."
+            f"{header.file}: (0002,0010) TransferSyntaxUID {_syntax(dataset)} is not read here. Convert it, "
+            "for instance with dcmdjpeg or gdcmconv, to an uncompressed file."
         )
     elif DECODERS[syntax] != _RLE:  # RLE has no header of its own to compare with
         _check_stream(bytes(data), header)
@@ -131,6 +131,7 @@ def _check_length(length: int, bytes_per_pixel: int, header: ImageHeader) -> Non
 def _check_stream(data: bytes, header: ImageHeader) -> None:
     """A compressed stream must be whole and of the size that the tags say."""
     size = stream_size(data)
+    # Where the stream says 0 rows, libjpeg looks for ever for the marker that may give them after the scan.
     if size is not None and size != (header.rows, header.columns):
         raise DamagedImageError(
             f"{header.file}: the compressed image is {size[0]} × {size[1]}, but Rows × Columns is "
@@ -181,12 +182,13 @@ def stream_size(data: bytes) -> tuple[int, int] | None:
     stream = BytesIO(data)
     stream.seek(max(0, data.find(SIGNATURE, 0, 4096)))
     frame = find_frame(stream)
-    return (frame.rows, frame.columns) if frame and frame.rows else None  # 0: given after the first scan
+    return (frame.rows, frame.columns) if frame else None
 
 
 def _size(header: ImageHeader) -> str:
     return f"{header.rows} × {header.columns}"
 
 
-def _name(syntax: UID) -> str:
-    return f"{syntax} ({syntax.name})" if syntax.name != syntax else str(syntax)
+def _syntax(dataset: Dataset) -> str:
+    syntax, code = dataset.file_meta.TransferSyntaxUID, code_of(dataset.file_meta, "TransferSyntaxUID")
+    return f"{code} ({syntax.name})" if syntax.name != syntax else code

@@ -17,18 +17,18 @@ try:
 except ImportError:  # pydicom 2, which MONAI Label still needs
     from pydicom.pixel_data_handlers.util import apply_windowing  # type: ignore[no-redef]
 
-from clnet.data.tags import numbers_of, text_of
+from clnet.data.tags import code_of, numbers_of, text_of
 
 
 def describe_voi(dataset: Dataset) -> str:
     """What the file offers as VOI transform, in words; of several, the first is the one that is used."""
     luts = _voi_luts(dataset)
     if luts:
-        name = str(luts[0].get("LUTExplanation") or "").strip()
+        name = code_of(luts[0], "LUTExplanation")
         return f"VOI LUT{' ' + name if name else ''}" + _first_of(len(luts))
     centres, widths = numbers_of(dataset, "WindowCenter"), numbers_of(dataset, "WindowWidth")
     if centres and widths:
-        function = str(dataset.get("VOILUTFunction") or "LINEAR").lower()
+        function = (code_of(dataset, "VOILUTFunction") or "LINEAR").lower()
         return f"window {centres[0]:g}/{widths[0]:g} {function}" + _first_of(len(centres))
     return "none"
 

@@ -133,7 +133,7 @@ def read_metrics(folder: str | Path) -> dict[str, Any]:
         raise FolderError(
             f"{path}: there is no such file; give a folder that `clnet evaluate` wrote"
         ) from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FolderError(f"{path}: cannot be read as JSON: {error}") from error
     if (
         not isinstance(metrics, dict)

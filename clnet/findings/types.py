@@ -226,7 +226,7 @@ def read_json(path: str | Path) -> Any:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FindingsError(f"{path}: no such file; give a findings file") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FindingsError(f"{path}: cannot be read as JSON: {error}") from error
 
 

@@ -183,6 +183,21 @@ class Ledger:
             before=before,
         )
 
+    def set_back(self, now: float, latest: float) -> None:
+        """After the clock was set back: what was received in the future was received now.
+
+        Args:
+            now: the time by the clock as it is.
+            latest: no step has to wait longer than until then.
+        """
+        with self._write() as connection:
+            connection.execute(text("UPDATE studies SET received = :now WHERE received > :now"), {"now": now})
+            for table in ("studies", "deliveries"):
+                connection.execute(
+                    text(f"UPDATE {table} SET not_before = :latest WHERE not_before > :latest"),
+                    {"latest": latest},
+                )
+
     def due_analyses(self, now: float, limit: int = 100) -> list[Study]:
         """Studies whose time has come, the most urgent first: complete, or left behind while analysing."""
         return self._studies(

@@ -1,6 +1,7 @@
 """The node: everything that `clnet serve` runs, from start to end."""
 
 import fcntl
+import math
 import os
 import threading
 import time
@@ -101,15 +102,19 @@ class Node:
 
     def _watch(self) -> None:
         """Close studies that have become quiet, offer work, clean up."""
-        cleaned = 0.0
+        cleaned, before = 0.0, math.inf
         while not self._stop.wait(TICK_SECONDS):
             try:
                 now = time.time()
+                if now < before:  # at the start too: the clock may have been set back since the last run
+                    self._started = min(self._started, now)
+                    self._ledger.set_back(now, now + self._settings.retries.most_seconds)
+                before = now
                 if now - self._started > self._settings.quiet_seconds:  # before, nobody could send
                     self._ledger.close_quiet(now - self._settings.quiet_seconds)
                 self._ledger.settle(now)
                 self._workers.offer()
-                if now - cleaned > CLEANING_SECONDS:
+                if not 0 <= now - cleaned <= CLEANING_SECONDS:
                     cleaned = now
                     self._clean(now)
                 if self._is_draining() and self._is_done():

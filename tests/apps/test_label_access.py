@@ -3,6 +3,7 @@
 import http.client
 import http.server
 import json
+import shutil
 import threading
 from contextlib import contextmanager
 
@@ -34,6 +35,7 @@ def port(client):
         ("GET", "/clnet/pairs"),
         ("GET", "/datastore/image?image=target_cc.dcm"),
         ("DELETE", "/datastore/?id=target_cc.dcm"),
+        ("PUT", "/clnet/pairs/any/label"),
         ("POST", "/train/clnet"),
         ("GET", "/openapi.json"),
     ],
@@ -75,7 +77,16 @@ def test_requests_under_known_names_and_of_listed_origins_are_answered(client):
 
 
 def test_no_answer_may_be_framed_or_load_from_other_sites(client):
-    for path in ("/clnet/", "/clnet/page.js", "/clnet/pairs", "/clnet/nothing", "/", "/docs", "/nowhere"):
+    for path in (
+        "/clnet/",
+        "/clnet/page.js",
+        "/clnet/pairs",
+        "/clnet/nothing",
+        "/",
+        "/docs",
+        "/logs/",
+        "/nowhere",
+    ):
         headers = client.ask("GET", path).headers
         assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
         assert "default-src 'self'" in headers["Content-Security-Policy"]
@@ -107,6 +118,10 @@ def test_nothing_says_where_an_image_lies(client):
     assert set(client.get("/datastore/image/info", image="target_cc.dcm")) == {"ts", "name"}
     sample = client.good(client.ask("POST", "/activelearning/random", json={}))
     assert "path" not in sample
+
+
+def test_the_state_of_a_gpu_is_not_there_on_machines_without_one(client):
+    assert client.ask("GET", "/logs/gpu").status_code == (200 if shutil.which("nvidia-smi") else 404)
 
 
 @contextmanager

@@ -1,5 +1,8 @@
 """What goes wrong in a bundle run is said in one sentence."""
 
+import subprocess
+import sys
+
 import pytest
 from bundle_runs import run, run_outside
 
@@ -12,6 +15,16 @@ def test_known_keys_pass(monkeypatch):
     check_command_line(
         [*TRAIN, "--max_epochs", "3", "--network_def#detector#layers=2", "--tracking", "mlflow"]
     )
+
+
+def test_a_run_that_cannot_write_ends_with_status_3_and_one_line():
+    code = (
+        "from clnet.files import WriteError; from clnet.runs.error_hook import install_error_hook\n"
+        "install_error_hook()\n"
+        "raise WriteError('last.pt: the disk is full')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (3, "clnet: last.pt: the disk is full\n")
 
 
 def test_a_process_without_a_command_line_has_nothing_to_check():

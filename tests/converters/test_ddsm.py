@@ -10,7 +10,8 @@ from PIL import Image
 from sof3 import encode
 
 from clnet.converters.datasets.ddsm import section_of
-from clnet.converters.datasets.ddsm_overlay import trace
+from clnet.converters.datasets.ddsm_ics import IcsError, parse_ics
+from clnet.converters.datasets.ddsm_overlay import parse_overlay, trace
 from clnet.data.reader import read_image
 
 FILMS = ("LEFT_CC", "LEFT_MLO", "RIGHT_CC", "RIGHT_MLO")
@@ -227,6 +228,24 @@ def test_damaged_cases_are_named_and_the_rest_converts(data, converted):
             "not a DDSM file",
         ),
     }
+
+
+def test_a_number_of_an_abnormality_that_is_none_reaches_no_message(tmp_path):
+    found = parse_overlay("TOTAL_ABNORMALITIES 1\nABNORMALITY \x1b[31m\nTOTAL_OUTLINES 4\n", tmp_path)
+    assert found.abnormalities[0].number == "1"
+    assert "abnormality 1 has 0 outlines" in found.warnings[0] and found.warnings[0].isprintable()
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "9" * 30, "\u0663", "\u00b2"])
+def test_numbers_that_no_film_has_are_refused_by_name(number, tmp_path):
+    ics = f"filename B-1-1\nDENSITY {number}\nLEFT_CC LINES {{}} PIXELS_PER_LINE 9 OVERLAY\n"
+    assert parse_ics(ics.format(8), tmp_path).density is None
+    with pytest.raises(IcsError, match=r"LINES is .*expected a number above 0"):
+        parse_ics(ics.format(number), tmp_path)
+    text = "TOTAL_ABNORMALITIES {}\nABNORMALITY 1\nLESION_TYPE MASS\nBOUNDARY\n{} 2 3 4 #\n"
+    (found,) = parse_overlay(text.format(1, number), tmp_path).abnormalities
+    assert (found.boundary, "expected a column and a row" in found.problem) == (None, True)
+    assert parse_overlay(text.format(number, 1), tmp_path).missing == 0
 
 
 def test_a_second_run_decodes_nothing_but_what_is_gone(data, converted, tmp_path):

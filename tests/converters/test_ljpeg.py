@@ -67,6 +67,24 @@ def test_absurd_sizes_are_refused_before_memory_is_spent():
         decode_ljpeg(stream, FILE)
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(0, 5), (4, 0), (0, 0)])
+def test_a_stream_without_rows_or_columns_is_refused_at_once(rows, columns):
+    stream = encode(film(4, 5, 12), 12, size=(4, 5)).replace(
+        b"\x00\x04\x00\x05", bytes([0, rows, 0, columns])
+    )
+    with pytest.raises(DamagedImageError, match=f"header says {rows} × {columns}"):
+        decode_ljpeg(stream, FILE)
+
+
+@pytest.mark.parametrize("bits", [0, 1, 17, 65, 255])
+@pytest.mark.parametrize("predictor", [1, 7])
+def test_a_stream_of_impossible_bits_is_refused(bits, predictor):
+    stream = bytearray(encode(film(4, 5, 12), 12, predictor))
+    stream[stream.index(b"\xff\xc3") + 4] = bits
+    with pytest.raises(DamagedImageError, match=f"header says {bits} bits"):
+        decode_ljpeg(bytes(stream), FILE)
+
+
 def test_a_point_transform_is_refused_where_it_could_be_misread():
     stream = bytearray(encode(film(4, 4, 12), 12, predictor=7))
     stream[stream.index(b"\xff\xda") + 9] = 2

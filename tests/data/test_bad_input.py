@@ -83,6 +83,16 @@ def half_a_stream(path):
     save(path, dataset)
 
 
+def without_rows(path):
+    """A JPEG that says 0 rows, which may be given after its scan; libjpeg searches for them for ever."""
+    dataset = pydicom.dcmread(CODECS / "jpeg_lossless.dcm")
+    stream = bytearray(pydicom.encaps.get_frame(dataset.PixelData, 0))
+    at = stream.index(b"\xff\xc3") + 5
+    stream[at : at + 2] = bytes(2)
+    dataset.PixelData = pydicom.encaps.encapsulate([bytes(stream)])
+    save(path, dataset)
+
+
 def turned_stream(path):
     dataset = pydicom.dcmread(CODECS / "jpeg_lossless.dcm")
     dataset.Rows, dataset.Columns = dataset.Columns, dataset.Rows
@@ -187,6 +197,7 @@ REFUSED = {
     "no file": (lambda path: None, NotAnImageError, "no such file"),
     "a folder": (lambda path: path.mkdir(), NotAnImageError, "not a plain one"),
     "a pipe": (os.mkfifo, NotAnImageError, "not a plain one"),
+    "no rows in the stream": (without_rows, DamagedImageError, "compressed image is 0 × 48, but Rows"),
     "unknown codec": (unknown_codec, CodecError, "TransferSyntaxUID 1.2.840.10008.1.2.4.100 .*MPEG2"),
     "fewer Rows than stored": (dicom(Rows=19), DamagedImageError, "PixelData has 480 bytes, .* need 456"),
     "more Rows than stored": (dicom(Rows=21), DamagedImageError, "PixelData has 480 bytes, .* need 504"),

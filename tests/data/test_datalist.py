@@ -91,6 +91,7 @@ def test_an_unknown_section_is_refused():
         ("not json", "cannot be read as JSON"),
         ("[]", "is not of type 'object'"),
         ("[" * 100_000, "cannot be read as JSON"),
+        ('{"schema": ' + "1" * 5000 + "}", "cannot be read as JSON"),  # more digits than Python reads
         (
             '{"schema": 1, "name": "n", "test": [{"pair_id": "x", "patient_id": "y", "laterality": "L",'
             ' "cc": {"image": "a\\u0000.dcm"}}]}',

@@ -7,7 +7,8 @@ from pydicom.dataset import Dataset
 from pydicom.sr import codes
 
 from clnet.data.header import read_header
-from clnet.data.image_errors import DamagedImageError, LateralityConflictError, NotAnImageError
+from clnet.data.image_errors import CodecError, DamagedImageError, LateralityConflictError, NotAnImageError
+from clnet.data.reader import read_image
 from clnet.data.views import MODIFIER_CODES, VIEW_CODES
 
 
@@ -190,7 +191,32 @@ def test_free_text_in_a_code_is_shown_escaped_and_cut(tmp_path):
     header = read_header(
         save(tmp_path / "a.dcm", Modality=evil, ViewPosition=evil, PhotometricInterpretation=evil)
     )
-    for shown in (header.modality, header.view, header.photometric):
+    assert_escaped_and_cut(header.modality, header.view, header.photometric)
+
+
+def assert_escaped_and_cut(*texts):
+    for shown in texts:
         assert len(shown) == 64
         assert shown.isprintable()
         assert shown.startswith(r"\x1b]0;TITLE")
+
+
+def test_free_text_about_the_grey_scale_is_shown_escaped_and_cut(tmp_path):
+    evil = "\x1b]0;title\x07" + "A" * 900
+    window = read_header(save(tmp_path / "w.dcm", WindowCenter=5, WindowWidth=4, VOILUTFunction=evil))
+    assert_escaped_and_cut(window.voi.removeprefix("window 5/4 ").replace("]0;title", "]0;TITLE"))
+    lut = Dataset()
+    lut.LUTDescriptor, lut.LUTData, lut.LUTExplanation = [2, 0, 16], bytes(4), evil
+    header = read_header(save(tmp_path / "l.dcm", VOILUTSequence=[lut]))
+    assert_escaped_and_cut(header.voi.removeprefix("VOI LUT "))
+
+
+def test_an_unknown_transfer_syntax_is_shown_escaped_and_cut(tmp_path):
+    dataset = mammogram()
+    path = save(tmp_path / "a.dcm", dataset)
+    syntax = str(dataset.file_meta.TransferSyntaxUID).encode()
+    path.write_bytes(path.read_bytes().replace(syntax + b"\0", b"\x1b]0;" + b"9" * (len(syntax) - 3), 1))
+    with pytest.raises(CodecError) as refusal:
+        read_image(path)
+    assert r"TransferSyntaxUID \x1b]0;999" in str(refusal.value)
+    assert str(refusal.value).isprintable()

@@ -180,6 +180,7 @@ def test_what_is_wrong_is_named_with_file_pair_view_index_and_value(tmp_path, pa
 def test_a_file_that_is_absent_or_no_json_is_named(tmp_path):
     with pytest.raises(FindingsError, match=r"nowhere\.json: no such file"):
         read_findings(tmp_path / "nowhere.json")
-    (tmp_path / "bad.json").write_text("{")
-    with pytest.raises(FindingsError, match=r"bad\.json: cannot be read as JSON"):
-        read_findings(tmp_path / "bad.json")
+    for bad in ("{", "[" * 100_000, '{"schema": ' + "1" * 5000 + "}"):
+        (tmp_path / "bad.json").write_text(bad)
+        with pytest.raises(FindingsError, match=r"bad\.json: cannot be read as JSON"):
+            read_findings(tmp_path / "bad.json")

@@ -166,9 +166,15 @@ def test_a_file_of_a_datalist_that_is_gone_is_refused_and_the_other_view_analyse
         for view in ("cc", "mlo"):
             pair[view]["image"] = str(archive.parent / pair[view]["image"])
     pairs[0]["cc"]["image"] = str(tmp_path / "gone.dcm")
+    neither = {**pairs[0], "pair_id": "neither", "mlo": {**pairs[0]["mlo"], "image": str(tmp_path / "text")}}
+    (tmp_path / "text").write_text("hello")
+    pairs.append({**neither, "cc": {**pairs[0]["cc"], "image": str(tmp_path / "lost.dcm")}})
     content = {"schema": 1, "name": "with a gap", "test": pairs}
     (tmp_path / "datalist.json").write_text(json.dumps(content))
     assert predict(tmp_path / "datalist.json", "--output", tmp_path / "output") == 1
     summary = json.loads((tmp_path / "output" / "summary.json").read_text())
     assert sorted(breast["views"] for breast in summary["analysed"]) == [["cc", "mlo"], ["mlo"]]
-    assert [item["file"] for item in summary["refused"]] == ["gone.dcm"]
+    refused = {item["file"]: item["reason"] for item in summary["refused"]}
+    assert set(refused) == {"gone.dcm", "lost.dcm", "text"}  # each for its own reason
+    assert "no such file" in refused["gone.dcm"] and "no such file" in refused["lost.dcm"]
+    assert "not a DICOM file" in refused["text"]

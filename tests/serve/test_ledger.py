@@ -42,6 +42,23 @@ def test_a_study_passes_all_states(ledger):
     assert (study.state, study.lesions, study.finished, study.attempts) == ("done", 3, 21, 1)
 
 
+def test_a_clock_that_is_set_back_keeps_nothing_waiting(ledger):
+    receive(ledger, study="a", now=1000)
+    receive(ledger, study="b", now=5)
+    ledger.set_back(now=10, latest=40)
+    assert [ledger.study(name).received for name in "ab"] == [10, 5]
+    assert ledger.close_quiet(before=10) == 2
+    ledger.begin_analysis("a", 1, again=1030)
+    assert ledger.due_analyses(now=40)[0].study_id == "b"
+    ledger.set_back(now=12, latest=42)
+    assert {study.study_id for study in ledger.due_analyses(now=42)} == {"a", "b"}
+    ledger.analysed("a", 1, 0, "", ["pacs"], now=50)
+    (delivery,) = ledger.due_deliveries(now=50)
+    ledger.delivery_failed(delivery, "away", again=2000, now=50)
+    ledger.set_back(now=20, latest=50)
+    assert len(ledger.due_deliveries(now=50)) == 1
+
+
 def test_without_destinations_an_analysed_study_is_done(ledger):
     receive(ledger)
     analyse(ledger, destinations=())

@@ -155,16 +155,31 @@ def test_a_part_that_is_no_dicom_is_refused_and_the_others_are_stored(node):
     assert answer.FailedSOPSequence[0].FailureReason == 0xC000
 
 
+@needs("storescu")
+def test_a_clock_that_is_set_back_a_day_delays_no_study(tmp_path, study, monkeypatch):
+    now, ahead = time.time, [0.0]
+    monkeypatch.setattr(time, "time", lambda: now() + ahead[0])
+    with serving(tmp_path, destinations=[{"name": "share", "folder": str(tmp_path / "share")}]) as node:
+        assert storescu(node.dicom, write_study(tmp_path / "study", study)).returncode == 0
+        node.wait_until(receiving=1)
+        ahead[0] = -86400.0
+        node.wait_until(done=1, seconds=120)
+    assert {report.Modality for report in reports_in(tmp_path / "share")} == KINDS
+
+
 def test_pages_ask_for_the_token_and_the_state_of_the_node_does_not(node):
     assert [node.ask(path)[0] for path in ("/health", "/ready", "/metrics")] == [200, 200, 200]
     assert node.ask("/status")[0] == 401
     assert node.ask("/dicom-web/studies", data=b"x")[0] == 401
     wrong = base64.b64encode(b"user:wrong").decode()
     assert node.ask("/status", {"Authorization": f"Basic {wrong}"})[0] == 401
+    for nonsense in ("Basic \u00e9", "Basic ====", "Basic", "Bearer \u00e9"):
+        assert node.ask("/status", {"Authorization": nonsense})[0] == 401
     right = base64.b64encode(f"user:{TOKEN}".encode()).decode()
     assert node.ask("/status", {"Authorization": f"Basic {right}"})[0] == 200
-    other_site = {"Authorization": f"Basic {right}", "Origin": "http://elsewhere.example"}
-    assert node.ask("/status/0123456789abcdef/retry", other_site, b"")[0] == 403
+    for other_site in ("http://elsewhere.example", "null", "http://[", ""):
+        headers = {"Authorization": f"Basic {right}", "Origin": other_site}
+        assert node.ask("/status/0123456789abcdef/retry", headers, b"")[0] == 403
     assert node.ask("/status/..%2f..%2fqueue.sqlite", {"Authorization": f"Basic {right}"})[0] == 404
 
 

@@ -65,6 +65,14 @@ def on_upstream_error(request: Request, error: requests.RequestException) -> Res
     return error_response(503, f"the server behind this one does not answer ({type(error).__name__})")
 
 
+@app.exception_handler(FileNotFoundError)
+def on_missing_file(request: Request, error: FileNotFoundError) -> Response:
+    """What MONAI Label expects on every machine, such as nvidia-smi for /logs/gpu."""
+    if request.url.path.startswith(f"{router.prefix}/"):
+        raise error
+    return error_response(404, f"{request.url.path} needs what this machine does not have")
+
+
 @app.exception_handler(AssertionError)
 @app.exception_handler(AttributeError)
 @app.exception_handler(LookupError)

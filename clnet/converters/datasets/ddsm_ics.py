@@ -9,12 +9,14 @@
     LEFT_CC LINES 4696 PIXELS_PER_LINE 3024 BITS_PER_PIXEL 12 RESOLUTION 50 OVERLAY
 """
 
+import re
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from clnet.converters.annotated import ConversionError
 
+NUMBER = re.compile("[0-9]{1,9}")
 FILM_NAMES = ("LEFT_CC", "LEFT_MLO", "RIGHT_CC", "RIGHT_MLO")
 
 
@@ -91,7 +93,7 @@ def _film(words: list[str], where: str) -> Film:
 
     def number(key: str) -> int:
         text = values.get(key, "")
-        if not text.isdecimal() or int(text) == 0:
+        if not NUMBER.fullmatch(text) or int(text) == 0:
             raise IcsError(f"{where}: {key} is {text or 'missing'!r}; expected a number above 0.")
         return int(text)
 
@@ -105,6 +107,6 @@ def _film(words: list[str], where: str) -> Film:
 
 def _positive(words: list[str] | None) -> int | None:
     """The number in the words of a line; None if it is missing, 0 or not a number."""
-    if not words or not words[0].isdecimal():
+    if not words or not NUMBER.fullmatch(words[0]):
         return None
     return int(words[0]) or None

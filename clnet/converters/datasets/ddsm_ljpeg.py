@@ -53,6 +53,14 @@ def decode_ljpeg(data: bytes, file: Path) -> NDArray[np.uint16]:
     Rows and columns are those of the stream, which some files of DDSM have swapped.
     """
     stream = _parse(data, file)
+    if not stream.rows or not stream.columns:  # libjpeg would look for ever for the rows
+        raise DamagedImageError(
+            f"{file}: its header says {stream.rows} × {stream.columns}: it is damaged. Download it again."
+        )
+    if not 2 <= stream.bits <= 16:
+        raise DamagedImageError(
+            f"{file}: its header says {stream.bits} bits; lossless JPEG has 2 to 16. Download it again."
+        )
     if stream.rows * stream.columns > MAX_PIXELS:
         raise ImageTooLargeError(
             f"{file}: its header says {stream.rows} × {stream.columns}, more than {MAX_PIXELS:,} pixels; no "

@@ -30,6 +30,7 @@ from clnet.converters.annotated import ConversionError
 STEPS: NDArray[np.int64] = np.array([(0, -1), (1, -1), (1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1)])
 
 _DESCRIPTORS = ("ASSESSMENT", "SUBTLETY", "PATHOLOGY")
+_NUMBER = re.compile("-?[0-9]{1,9}")
 _KEYWORD = re.compile("[A-Z_]{4,}")
 
 
@@ -89,9 +90,10 @@ def parse_overlay(text: str, file: Path) -> Overlay:
         if keyword == "ABNORMALITY":
             check_outlines()
             outlines = 0
-            found.append(Abnormality(words[0] if words else str(len(found) + 1)))
+            is_numbered = bool(words) and _NUMBER.fullmatch(words[0])
+            found.append(Abnormality(words[0] if is_numbered else str(len(found) + 1)))
         elif keyword.startswith("TOTAL_"):
-            announced[keyword] = int(words[0]) if words and words[0].isdecimal() else -1
+            announced[keyword] = int(words[0]) if words and _NUMBER.fullmatch(words[0]) else -1
         elif not found:
             raise OverlayError(f"{file}: {keyword} comes before the first ABNORMALITY.")
         elif keyword in ("BOUNDARY", "CORE"):
@@ -138,7 +140,7 @@ def _set_boundary(abnormality: Abnormality, words: list[str]) -> None:
     codes = numbers[2:]
     if "#" not in words or len(numbers) < 3:
         problem = f"its BOUNDARY is cut off: it has {len(numbers)} numbers and {words.count('#')} '#'"
-    elif not all(re.fullmatch("-?[0-9]+", number) for number in numbers[:2]):
+    elif not all(_NUMBER.fullmatch(number) for number in numbers[:2]):
         problem = f"its BOUNDARY begins at {' '.join(numbers[:2])!r}; expected a column and a row"
     elif wrong := [code for code in codes if code not in set("01234567")]:
         problem = f"its BOUNDARY has the chain code {wrong[0]!r}; expected 0 to 7"

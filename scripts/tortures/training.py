@@ -1,0 +1,111 @@
+"""A training killed at moments spread over its whole run, and resumed until it ends: the same, to the bit?"""
+
+import random
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from tortures.outcome import Keep, Outcome
+from tortures.victim import PATIENCE, Victim, bundle
+
+from clnet.phantom import PhantomSettings, make_phantom
+
+ROOT = Path(__file__).parents[2]
+RUN = "geometric-seed0"
+TINY = {
+    "size": "[64, 48]",
+    "batch_size": 2,
+    "val_interval": 1,
+    "warmup_iterations": 2,
+    "width": 32,
+    "network_def#detector#object_queries": 8,
+    "network_def#detector#layers": 2,
+    "max_epochs": 4,
+    "average_momentum": 0.1,
+}
+
+
+def kills(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
+    """Kill so often, and compare the weights of each run that was resumed with those of one left alone."""
+    chance, outcome = random.Random(seed), Outcome()
+    make_phantom(folder / "data", PhantomSettings(pairs=40, rows=96, columns=64), workers=1)
+    began = time.monotonic()
+    if start(folder, "first").wait() != 0:
+        raise RuntimeError(f"a training fails by itself:\n{(folder / 'training.txt').read_text()[-4000:]}")
+    clock = time.monotonic()
+    start(folder, "whole").wait()
+    seconds = time.monotonic() - clock
+    whole = weights(folder / "whole")
+    while outcome.tried < number:
+        shutil.rmtree(folder / "killed", ignore_errors=True)
+        while True:
+            victim = start(folder, "killed")
+            limit = chance.uniform(0, seconds) if outcome.tried < number else PATIENCE
+            status = victim.wait(limit)
+            if status is not None:
+                break
+            outcome.orphans += (orphans := victim.kill())
+            outcome.tried += 1
+            is_torn = not _loads(folder / "killed")
+            outcome.torn += is_torn
+            outcome.survived += not (orphans or is_torn)
+            outcome.note(f"killed with {_epochs(folder / 'killed')} epochs done")
+        outcome.peak_mb = max(outcome.peak_mb, victim.peak_mb)
+        outcome.note("runs that ended by themselves")
+        if status != 0:
+            outcome.stuck += 1
+            outcome.fail(f"after kill {outcome.tried}: exit status {status}")
+        elif not _are_equal(weights(folder / "killed"), whole):
+            outcome.lost += 1
+            outcome.fail(f"after kill {outcome.tried}: other weights than those of an undisturbed run")
+        outcome.seconds = time.monotonic() - began
+        keep(outcome)
+    return outcome
+
+
+def start(folder: Path, name: str) -> Victim:
+    """Start a training, or resume it if there is a checkpoint."""
+    options: dict[str, Any] = {**TINY, "dataset_dir": folder / "data", "output_dir": folder / name}
+    if (folder / name / RUN / "last.pt").exists():
+        options["resume"] = True
+    else:  # a run that was killed before its first checkpoint begins anew, in a new folder
+        shutil.rmtree(folder / name / RUN, ignore_errors=True)
+    words = ["run", "training", "--config_file", str(ROOT / "bundle" / "configs" / "train.yaml")]
+    for key, value in options.items():
+        words += [f"--{key}", str(value)]
+    return Victim(lambda: bundle(*words), folder / "training.txt", ROOT)
+
+
+def weights(output: Path) -> dict[str, Any]:
+    """Both checkpoints of a run."""
+    return {
+        name: torch.load(output / RUN / name, weights_only=True, map_location="cpu")
+        for name in ("last.pt", "model.pt")
+    }
+
+
+def _loads(output: Path) -> bool:
+    """Whether every checkpoint that is there can be loaded."""
+    try:
+        for file in (output / RUN).glob("*.pt"):
+            torch.load(file, weights_only=True)
+    except Exception:  # whatever it says, the file is torn
+        return False
+    return True
+
+
+def _epochs(output: Path) -> int:
+    file = output / RUN / "last.pt"
+    return torch.load(file, weights_only=True)["trainer"]["epoch"] if file.exists() else 0
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_are_equal(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(_are_equal, one, other))
+    return bool(one == other)
