@@ -214,8 +214,9 @@ def _log_section(record: Path) -> str:
     heads = ["when", "model", "counted by", " / ".join(f"R@{rate}" for rate in RATES)]
     return (
         "R@t is by the first rule. The trials informed the choice of the network, so the test section was "
-        "not quite unseen; epoch and threshold were chosen on the validation section.\n\n"
-        + table(heads, rows)
+        "not quite unseen; epoch and threshold were chosen on the validation section. The trainings of "
+        "[the evidence](../../docs/evidence.md), other seeds of the film model among them, were looked at "
+        "once each, after training, and decided nothing.\n\n" + table(heads, rows)
     )
 
 
