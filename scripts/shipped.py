@@ -1,4 +1,4 @@
-"""The phantom model, evaluated on a data set by the bundle."""
+"""The shipped models, evaluated on a data set by the bundle."""
 
 import os
 import shutil
@@ -9,7 +9,15 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 
-def evaluate_shipped(data: Path, output: Path, name: str, section: str, experiment: str, *words: str) -> Path:
+def evaluate_shipped(
+    data: Path,
+    output: Path,
+    name: str,
+    section: str,
+    experiment: str,
+    *words: str,
+    configs: tuple[str, ...] = (),
+) -> Path:
     """Run ``evaluating``; gives the folder of the run, which replaces one of that name.
 
     Args:
@@ -19,12 +27,13 @@ def evaluate_shipped(data: Path, output: Path, name: str, section: str, experime
         section: of the data set.
         experiment: MLflow's.
         words: further options.
+        configs: those of the model, on top of train.yaml; none are the phantom model's.
 
     Raises:
         SystemExit: the command failed; says where its log is.
     """
     options = {
-        "config_file": str([f"bundle/configs/{part}.yaml" for part in ("train", "evaluate")]),
+        "config_file": str([f"bundle/configs/{part}.yaml" for part in ("train", *configs, "evaluate")]),
         "output_dir": str(output),
         "dataset_dir": str(data),
         "cache_dir": str(data / "cache"),

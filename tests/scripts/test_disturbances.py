@@ -2,8 +2,21 @@
 
 import numpy as np
 import pytest
-from disturbances import DISTURBANCES, contrast, missing_view, noise, shifted_crop, wrong_partner
+from disturbances import (
+    FILM_DISTURBANCES,
+    borders,
+    compression,
+    contrast,
+    mirrored,
+    missing_view,
+    noise,
+    resolution,
+    shifted_crop,
+    wrong_partner,
+)
+from PIL import Image
 
+from clnet.data.pair import Pair, View
 from clnet.data.reader import read_image
 from clnet.phantom import PhantomSettings, make_phantom
 
@@ -13,6 +26,26 @@ def pairs(tmp_path_factory):
     settings = PhantomSettings(pairs=16, seed=3, rows=96, columns=64)
     datalist = make_phantom(tmp_path_factory.mktemp("phantom"), settings, workers=1)
     return [pair for section in datalist.sections.values() for pair in section]
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory):
+    """A breast of two scans of 8 bits, each dark with a bright mass exactly where its box is."""
+    folder = tmp_path_factory.mktemp("films")
+    views = {}
+    for name, box in (("cc", [10, 20, 30, 50]), ("mlo", [4, 60, 20, 72])):
+        scan = np.full((100, 60), 40, np.uint8)
+        scan[box[1] : box[3], box[0] : box[2]] = 200
+        Image.fromarray(scan).save(folder / f"{name}.png")
+        views[name] = View(folder / f"{name}.png", [box], ("1",), (100, 60), (0.5, 0.5))
+    return [Pair("P_L", "P", "L", **views, links={"1": "annotated"})]
+
+
+def mass_of(view):
+    """The bounding box of what is bright, half-open, without a white border."""
+    stored = pixels(view)
+    rows, columns = np.nonzero((stored > 120) & (stored < 250))
+    return [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
 
 
 def pixels(view):
@@ -70,8 +103,41 @@ def test_a_crop_takes_the_chest_wall_and_moves_boxes_with_the_pixels(pairs, tmp_
         assert after.cc is before.cc
 
 
+@pytest.mark.parametrize(
+    ("change", "level", "shape", "cc"),
+    [
+        (borders, 0.05, (110, 70), [15, 25, 35, 55]),
+        (mirrored, 1, (100, 60), [30, 20, 50, 50]),
+        (resolution, 0.5, (50, 30), [5, 10, 15, 25]),
+        (compression, 50, (100, 60), [10, 20, 30, 50]),
+    ],
+)
+def test_masses_of_changed_scans_are_where_their_boxes_are(films, tmp_path, change, level, shape, cc):
+    (changed,) = change(films, level, tmp_path)
+    for view in changed.views.values():
+        assert pixels(view).shape == view.size == shape
+        np.testing.assert_allclose(mass_of(view), view.boxes[0])
+    np.testing.assert_allclose(changed.cc.boxes[0], cc)
+
+
+def test_half_the_resolution_has_pixels_twice_as_large(films, tmp_path):
+    (changed,) = resolution(films, 0.5, tmp_path)
+    assert changed.cc.pixel_size == (1.0, 1.0)
+
+
+def test_a_border_is_white_on_all_sides(films, tmp_path):
+    (changed,) = borders(films, 0.05, tmp_path)
+    stored = pixels(changed.mlo)
+    assert stored[:5].min() == stored[-5:].min() == stored[:, :5].min() == stored[:, -5:].min() == 255
+
+
+def test_a_low_quality_of_jpeg_changes_grey_values(films, tmp_path):
+    (changed,) = compression(films, 10, tmp_path)
+    assert 0 < np.abs(pixels(changed.cc) - pixels(films[0].cc)).max() < 120
+
+
 def test_the_first_level_changes_nothing(pairs, tmp_path):
-    for disturbance in DISTURBANCES.values():
+    for disturbance in FILM_DISTURBANCES.values():
         for before, after in zip(
             pairs[:2], disturbance.change(pairs[:2], disturbance.levels[0], tmp_path), strict=True
         ):
