@@ -16,7 +16,7 @@ from typing import Any
 
 from ablations import page
 from ablations.data import make_data
-from ablations.evidence import evidence
+from ablations.evidence import BESIDE, evidence
 from ablations.kept import differences, read_runs, write_run
 from ablations.runs import EXPERIMENT, ROOT, Plan, RunError, evaluate, result, shell, train
 from ablations.settings import SETTINGS
@@ -172,8 +172,9 @@ def main(words: Sequence[str]) -> None:
     runs_folder = options.docs / "evidence" / "runs"
     failed = [] if options.page else train_missing(options, runs_folder)
     runs = read_runs(runs_folder)
-    links = options.docs / "evidence" / "links.json"
-    content = evidence(runs, COMMAND, options.resamples, read(links) if links.exists() else None)
+    files = {name: options.docs.parent / file for name, file in BESIDE.items()}
+    beside = {name: read(file) for name, file in files.items() if file.exists()}
+    content = evidence(runs, COMMAND, options.resamples, beside)
     page.write(content, options.docs)
     if options.docs == ROOT / "docs":
         write_between_marks(ROOT / "README.md", "evidence", page.readme_passage(content))

@@ -9,13 +9,31 @@ from ablations.numbers import Numbers, holm
 from ablations.tables import QUESTIONS, RATES, TABLES, Question, Row, Table
 
 IOUS = ("0.2", "0.5")
+BESIDE = {
+    "links_beside_geometry": "docs/evidence/links.json",
+    "links_by_eye": "docs/evidence/links_by_eye.json",
+    "robustness": "docs/robustness.json",
+    "digital": "bundle/models/record/film_digital.json",
+}
+"""Results of other scripts, and the files in which those keep them."""
 LINKS = ("links", "links of several", "links of single pairs")
 
 
 def evidence(
-    runs: Mapping[tuple[str, int], KeptRun], command: str, resamples: int, links: Any = None
+    runs: Mapping[tuple[str, int], KeptRun],
+    command: str,
+    resamples: int,
+    beside: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The content of all pages; `links` is what scripts/compare_links.py keeps."""
+    """The content of all pages.
+
+    Args:
+        runs: that are kept.
+        command: that makes them.
+        resamples: of patients and seeds.
+        beside: other results that the pages show, by the names of `BESIDE`; those that are not known may be
+            missing.
+    """
     numbers = Numbers(runs, resamples=resamples)
     tables = {name: _table(numbers, table, runs) for name, table in TABLES.items()}
     return {
@@ -23,7 +41,7 @@ def evidence(
         "resamples": resamples,
         "answers": answers(numbers),
         "tables": {name: content for name, content in tables.items() if content["rows"]},
-        "links_beside_geometry": links,
+        **{name: (beside or {}).get(name) for name in BESIDE},
         "runs": [_run(run.content) for run in runs.values()],
     }
 

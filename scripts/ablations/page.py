@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ablations.by_eye import by_eye_page
 from ablations.figure import draw
 from ablations.geometry import links_page
 from ablations.tables import RATES, TABLES, Table
@@ -14,6 +15,7 @@ from ablations.words import (
     data_words,
     first_sentence,
     missing_words,
+    more_answers,
     setting_names,
     short_name,
     verdict,
@@ -31,6 +33,8 @@ def pages(content: Content) -> dict[str, str]:
         files[f"evidence/{name}.md"] = _table_page(TABLES[name], numbers)
     if content["links_beside_geometry"]:
         files["evidence/links.md"] = links_page(content["links_beside_geometry"])
+    if content["links_by_eye"]:
+        files["evidence/links_by_eye.md"] = by_eye_page(content["links_by_eye"])
     files["evidence/README.md"] = _index(content, files)
     if content["runs"]:
         files["evidence/machine_time.md"] = _machine_time(content["runs"])
@@ -79,6 +83,7 @@ def _front_page(content: Content) -> list[str]:
         first_sentence(content["answers"]),
         "![Recall at 0.25 false positives per image](images/evidence.png)" if tables else "",
         *_answers(content["answers"]),
+        *more_answers(content),
         ABOUT,
         *tables,
         *_cost(content),
@@ -231,6 +236,8 @@ def _index(content: Content, files: Mapping[str, Any]) -> list[str]:
     titles = {name: TABLES[name].title for name in content["tables"]}
     if "evidence/links.md" in files:
         titles["links"] = "Links beside geometry"
+    if "evidence/links_by_eye.md" in files:
+        titles["links_by_eye"] = "Links in breasts with several masses, by eye"
     if content["runs"]:
         titles["machine_time"] = "Machine time"
     return [

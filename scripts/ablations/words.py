@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ablations.tables import TABLES
+from ablations.by_eye import sentence as by_eye_sentence
+from ablations.tables import RATES, TABLES
 from page_text import percent
 
 LEVEL = 0.05
@@ -60,6 +61,58 @@ def first_sentence(answers: list[Mapping[str, Any]]) -> str:
     if low <= 0 <= high:
         return f"{words} The interval holds zero: a gain is not shown."
     return words if min(ours, theirs) > 1 else f"{words} Where there is one seed, another might change that."
+
+
+def more_answers(content: Mapping[str, Any]) -> list[str]:
+    """Answers that are not differences of two rows: links, disturbed pairs, digital images."""
+    parts = [
+        _links_answer(content["tables"].get("film")),
+        by_eye_sentence(content["links_by_eye"]) if content["links_by_eye"] else "",
+        _partner_answer((content["robustness"] or {}).get("film")),
+        _digital_answer(content["digital"]),
+    ]
+    return ["\n".join(f"- {part}" for part in parts if part)]
+
+
+def _links_answer(table: Mapping[str, Any] | None) -> str:
+    rows = {row["setting"]: row["numbers"] for row in (table or {}).get("rows", ())}
+    if "geometric_film" not in rows:
+        return ""
+    right = rows["geometric_film"]["iou=0.2/links of single pairs/accuracy"]
+    return (
+        "**Do links hold?** Of masses that Geometric CL-Net finds in both views of breasts with one mass in "
+        f"each, {percent(right)} % are linked correctly."
+    )
+
+
+def _partner_answer(film: Mapping[str, Any] | None) -> str:
+    """What a missing or wrong second view costs on films, where every breast has it."""
+    if not film:
+        return ""
+    levels = {
+        name: next(
+            (point["change"] for point in film["disturbances"].get(name, ()) if point["level"] == 1), None
+        )
+        for name in ("wrong_partner", "missing_view")
+    }
+    if None in levels.values():
+        return ""
+    wrong, missing = (percent(levels[name], signed=True) for name in levels)
+    return (
+        f"**What does a wrong second view cost, or none?** Another patient's MLO in every breast changes "
+        f"R@{RATES[0]} of the film model by {wrong} points, one view alone by {missing} "
+        "([robustness](robustness.md#films))."
+    )
+
+
+def _digital_answer(digital: Mapping[str, Any] | None) -> str:
+    if not digital:
+        return ""
+    before, after = (percent(digital[when]["recall"][RATES[0]]) for when in ("before", "after"))
+    return (
+        f"**And on digital images?** On CDD-CESM, which it has never seen, R@{RATES[0]} of the film model is "
+        f"{before} %, fine-tuned {after} % ([model card](model_card.md#digital-mammograms))."
+    )
 
 
 def missing_words(missing: Mapping[str, int]) -> str:

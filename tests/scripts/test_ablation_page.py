@@ -9,14 +9,14 @@ import ablation
 import compare_links
 import numpy as np
 import pytest
-from ablations.evidence import evidence
+from ablations.evidence import BESIDE, evidence
 from ablations.figure import draw
 from ablations.kept import read_runs
 from ablations.numbers import Numbers, holm, measures
 from ablations.outcome import unpack
 from ablations.page import pages, readme_passage
 from ablations.tables import QUESTIONS, RATES, TABLES
-from ablations.words import verdict
+from ablations.words import more_answers, verdict
 from kept_runs import kept_run, outcome_of
 from page_text import between_marks
 
@@ -181,9 +181,30 @@ def test_the_evidence_pages_and_the_readme_report_the_numbers_that_are_kept():
     }
     kept = {(run["setting"], run["seed"]) for run in content["runs"]}
     assert kept == set(read_runs(docs / "evidence" / "runs"))
-    links = json.loads((docs / "evidence" / "links.json").read_text(encoding="utf-8"))
-    assert content["links_beside_geometry"] == links
+    for name, file in BESIDE.items():
+        assert content[name] == json.loads((ROOT / file).read_text(encoding="utf-8")), name
     assert between_marks(ROOT / "README.md", "evidence") == readme_passage(content)
+
+
+def test_judgements_by_eye_are_counted_with_and_without_breasts_of_the_training_section():
+    breasts = [
+        {"pair": "A", "section": "test", "links": ["plausible", "wrong"]},
+        {"pair": "B", "section": "validation", "links": []},
+        {"pair": "C", "section": "training", "links": ["plausible"]},
+    ]
+    (text,) = more_answers({**made_of({}), "links_by_eye": {"breasts": breasts}})
+    assert "of 3 links in 3 such breasts 2 are plausible, 1 wrong, and 0 cannot be decided" in text
+    assert "in the 2 of these breasts that training has not seen, 1 of 2 are plausible" in text
+
+
+def test_the_cost_of_a_wrong_partner_is_that_of_all_breasts():
+    points = [
+        {"level": level, "change": {"value": -level / 4, "low": -level / 3, "high": -level / 5}}
+        for level in (0.5, 1)
+    ]
+    film = {"disturbances": {"wrong_partner": points, "missing_view": points[1:]}}
+    (text,) = more_answers({**made_of({}), "robustness": {"film": film}})
+    assert "by -25.0 (-33.3 to -20.0) points, one view alone by -25.0" in text
 
 
 def test_links_of_the_evidence_pages_lead_somewhere_and_their_commands_are_understood():
