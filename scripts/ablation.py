@@ -8,8 +8,9 @@ import argparse
 import fcntl
 import signal
 import sys
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ from clnet.runs.mlflow_run import MlflowRun, MlflowStore
 from clnet.runs.provenance import data_fingerprint
 
 COMMAND = "./scripts/ablation --film output/cbis-ddsm --backbone-weights data/resnet18.pth"
+STARTING = threading.Lock()
+"""Runs that start from the same weights wait until one of them has trained those."""
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
 
 
@@ -85,6 +88,9 @@ def parent_run(output: Path, name: str) -> str:
 
 def one(plan: Plan, call: Any, runs_folder: Path) -> dict[str, Any]:
     """Train, evaluate and keep one run; returns what is kept."""
+    if plan.start:
+        with STARTING:
+            train(plan.start, call)
     train(plan, call)
     content = result(plan, evaluate(plan, call))
     write_run(content, runs_folder, str(plan))
@@ -129,6 +135,26 @@ def run_all(plans: Sequence[Plan], jobs: int, runs_folder: Path, held: int) -> l
     return failed
 
 
+def plan_of(
+    name: str, seed: int, options: argparse.Namespace, folders: Mapping[str, Path], parent: str
+) -> Plan:
+    """The run of a setting and a seed, with the run that it starts from."""
+    setting = SETTINGS[name]
+    words = ["--phantom_pairs", str(options.pairs), *options.words]
+    if "film" in setting.configs and options.backbone_weights:
+        words += ["--backbone_weights", str(options.backbone_weights)]
+    return Plan(
+        name,
+        seed,
+        options.epochs or setting.epochs,
+        options.output,
+        folders[setting.data],
+        tuple(words),
+        parent,
+        plan_of(setting.start, 0, options, folders, parent) if setting.start else None,
+    )
+
+
 def train_missing(options: argparse.Namespace, runs_folder: Path) -> list[str]:
     """Run whatever is not kept yet; returns what failed."""
     options.output.mkdir(parents=True, exist_ok=True)
@@ -139,22 +165,17 @@ def train_missing(options: argparse.Namespace, runs_folder: Path) -> list[str]:
     except BlockingIOError:
         sys.exit(f"ablation: another one is running in {options.output}; wait for it or stop it")
     names = list(wanted(options))
-    folders = make_data(
-        options.output, options.pairs, {SETTINGS[name].data for name, _ in names}, options.film
-    )
+    settings = [SETTINGS[name] for name, _ in names]
+    settings += [SETTINGS[setting.start] for setting in settings if setting.start]
+    folders = make_data(options.output, options.pairs, {setting.data for setting in settings}, options.film)
     fingerprints = {name: data_fingerprint(folder) for name, folder in folders.items()}
     kept = read_runs(runs_folder)
-    words = ("--phantom_pairs", str(options.pairs), *options.words)
-    film_words = ("--backbone_weights", str(options.backbone_weights)) if options.backbone_weights else ()
     plans = []
     parent = parent_run(options.output, "ablation")
     for name, seed in names:
-        data = SETTINGS[name].data
-        own_words = (*words, *film_words) if data == "film" else words
-        epochs = options.epochs or SETTINGS[name].epochs
-        plan = Plan(name, seed, epochs, options.output, folders[data], own_words, parent)
+        plan = plan_of(name, seed, options, folders, parent)
         known = kept.get((name, seed))
-        changed = list(differences(known.content, plan, fingerprints[data])) if known else []
+        changed = list(differences(known.content, plan, fingerprints[plan.setting.data])) if known else []
         if known and not changed:
             say(f"kept      {plan}")
             continue

@@ -65,6 +65,7 @@ class Plan:
         data: the folder of its data set.
         words: further options of every command of the bundle.
         parent_run: the id of the parent run in MLflow.
+        start: the run whose weights its training starts from.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Plan:
     data: Path
     words: tuple[str, ...] = ()
     parent_run: str | None = None
+    start: "Plan | None" = None
 
     def __str__(self) -> str:
         return f"{self.name}-seed{self.seed}"
@@ -90,7 +92,11 @@ class Plan:
 
     def training(self, resume: bool = False) -> list[str]:
         """The words of the bundle's command that trains."""
-        return self._command("training", (), {"run_name": self.folder.name, "resume": str(resume)})
+        options = {"run_name": self.folder.name, "resume": str(resume)}
+        if self.start:
+            weights = self.start.folder / BEST
+            options["network"] = f"$load_weights(@network_def.to(@device), '{weights}')"
+        return self._command("training", (), options)
 
     def evaluating(self, section: str) -> list[str]:
         """The words of the bundle's command that evaluates on a section."""
@@ -118,6 +124,7 @@ class Plan:
             "experiment": EXPERIMENT,
             "seed": str(self.seed),
             "max_epochs": str(self.epochs),
+            **self.setting.options,
             **({"parent_run": self.parent_run} if self.parent_run else {}),
             **options,
         }

@@ -57,6 +57,7 @@ _NAMES = {
     "pair_verification": "VILD and Pair Verification",
     "paired_query": "VILD and Paired Lesion Query",
     "one_view": "Geometric CL-Net, each view alone",
+    "pretrained": "Geometric CL-Net, started on the phantom",
     "geometric": "Geometric CL-Net",
 }
 
@@ -75,7 +76,7 @@ TABLES: dict[str, Table] = {
         _rows(
             "_film",
             **{"deformable_detr": 3, "vild": 3, "linker_only": 3, "clnet": 3},
-            **{"pair_verification": 1, "paired_query": 1, "one_view": 3, "geometric": 3},
+            **{"pair_verification": 1, "paired_query": 1, "one_view": 3, "pretrained": 1, "geometric": 3},
         ),
         iou=0.2,
         gain=("geometric_film", "one_view_film"),
@@ -139,6 +140,9 @@ QUESTIONS = (
     Question("Does the linker help detection?", "film", "clnet_film", "vild_film", **_TWO_VIEWS),
     Question("Does geometry, with proposals?", "film", "geometric_film", "clnet_film", **_TWO_VIEWS),
     Question("Does geometry help links?", "film", "geometric_film", "clnet_film", **_LINKS),
+    Question(
+        "Does training on the phantom first?", "film", "pretrained_film", "geometric_film", **_TWO_VIEWS
+    ),
     Question("Does the second view help?", "phantom", "vild", "deformable_detr"),
     Question("Does the linker help detection?", "phantom", "clnet", "vild"),
     Question("Does geometry?", "phantom", "geometric", "clnet"),

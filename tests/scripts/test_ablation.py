@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ablation import main, options_of, wanted
+from ablation import main, options_of, plan_of, wanted
 from ablations.kept import differences, read_runs
 from ablations.runs import EXPERIMENT, Plan, RunError, shell, train, training_cpu_seconds, training_seconds
 from ablations.settings import SETTINGS
@@ -39,6 +39,8 @@ def test_the_commands_of_a_setting_name_options_that_exist(name, plan, monkeypat
 def test_every_setting_is_in_a_table_and_every_row_is_a_setting_of_its_data():
     rows = [(row.setting, name) for name, table in TABLES.items() for row in table.rows]
     assert sorted(name for name, _ in rows) == sorted(set(dict(rows)))
+    starts = {setting.start for setting in SETTINGS.values()} - {""}
+    assert set(dict(rows)) | starts <= set(SETTINGS)
     assert all(SETTINGS[setting].data == table for setting, table in rows)
 
 
@@ -67,7 +69,7 @@ def test_settings_do_what_their_names_say(plan, monkeypatch):
 
 def test_first_seeds_come_first_and_films_only_where_they_are():
     names = list(wanted(options_of([])))
-    assert len(names) == len(set(names)) == 22
+    assert len(names) == len(set(names)) == 23
     assert [seed for _, seed in names] == sorted(seed for _, seed in names)
     assert ("clnet", 4) in names
     assert ("vild", 3) not in names
@@ -126,6 +128,19 @@ def test_a_training_starts_resumes_or_is_done(plan, monkeypatch):
     plan.folder.mkdir()  # cut off before its first checkpoint
     assert how() == ["False"]
     assert not plan.folder.exists()
+
+
+def test_a_training_on_films_may_start_from_one_on_the_phantom(plan, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    options = options_of(["--output", str(plan.output), "--backbone-weights", "resnet18.pth"])
+    folders = {"film": plan.data, "phantom": plan.data.parent / "phantom"}
+    ours = plan_of("pretrained_film", 2, options, folders, "")
+    assert (ours.start.name, ours.start.seed, ours.start.data) == ("pretraining", 0, folders["phantom"])
+    assert run_config(ours.start.training())["size"] == [256, 128]
+    assert run_config(ours.training())["size"] == [512, 256]
+    assert f"'{ours.start.folder / 'model.pt'}'" in run_config(ours.training())["network"]
+    assert "network" not in ours.start.training()
+    assert "resnet18.pth" in ours.start.training()
 
 
 def test_an_evaluation_takes_the_weights_of_its_training(plan):
