@@ -282,6 +282,12 @@ AIR_ROWS = (
     ),
     ("structured results as TID 1500, one tree per study", "yes", "`measurements`"),
     (
+        "its SOP class",
+        "not known",
+        "Comprehensive SR, as regions are 2D. The full text, which we have not read, may ask for Comprehensive "
+        "3D SR",
+    ),
+    (
         "which algorithm, which version",
         "yes",
         "TID 4019 with the digest of the weights; observer is a device",

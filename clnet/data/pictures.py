@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from clnet.data.counted import counted
 from clnet.data.pair import VIEW_NAMES, Pair
 from clnet.data.reader import read_image
 
@@ -106,7 +107,7 @@ def datalist_picture(pair: Pair, height: int = 520) -> Image.Image:
         ]
         for name, view in pair.views.items()
     }
-    title = f"{pair.pair_id}   {len(ids)} mass{'es' * (len(ids) != 1)}, {len(pair.links)} linked"
+    title = f"{pair.pair_id}   {counted(len(ids), 'mass')}, {len(pair.links)} linked"
     return pair_picture({name: images.get(name) for name in VIEW_NAMES}, marks, title, height)
 
 
