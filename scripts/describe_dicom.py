@@ -284,8 +284,8 @@ AIR_ROWS = (
     (
         "its SOP class",
         "not known",
-        "Comprehensive SR, as regions are 2D. The full text, which we have not read, may ask for Comprehensive "
-        "3D SR",
+        "Comprehensive SR, as regions are 2D. The full text, which we have not read, may ask for "
+        "Comprehensive 3D SR",
     ),
     (
         "which algorithm, which version",
