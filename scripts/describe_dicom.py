@@ -42,7 +42,8 @@ READ: Mapping[str, tuple[str, ...]] = {
         *("BreastImplantPresent", "BurnedInAnnotation"),
     ),
     "size and pixels": (
-        *("Rows", "Columns", "SamplesPerPixel", "PhotometricInterpretation", "BitsAllocated", "BitsStored"),
+        *("TransferSyntaxUID", "Rows", "Columns", "SamplesPerPixel", "PhotometricInterpretation"),
+        *("BitsAllocated", "BitsStored"),
         *("HighBit", "PixelRepresentation", "PixelData", "ImagerPixelSpacing", "PixelSpacing"),
     ),
     "grey values": (

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ class Mark:
 
 
 def pair_picture(
-    images: Mapping[str, NDArray[np.float32] | None],
+    images: Mapping[str, NDArray[Any] | None],
     marks: Mapping[str, Sequence[Mark]],
     title: str,
     height: int = 520,
@@ -122,14 +123,14 @@ def sheet(pictures: Sequence[Image.Image], columns: int) -> Image.Image:
     return page
 
 
-def to_grey(pixels: NDArray[np.float32]) -> Image.Image:
+def to_grey(pixels: NDArray[Any]) -> Image.Image:
     """Grey values [H, W] as an 8-bit picture, from darkest to brightest."""
     low, high = float(pixels.min()), float(pixels.max())
     return Image.fromarray(((pixels - low) * (255 / max(high - low, 1e-6))).astype(np.uint8))
 
 
 def _to_height(
-    pixels: NDArray[np.float32] | None, height: int, font: ImageFont.FreeTypeFont | ImageFont.ImageFont
+    pixels: NDArray[Any] | None, height: int, font: ImageFont.FreeTypeFont | ImageFont.ImageFont
 ) -> Image.Image:
     if pixels is None:
         blank = Image.new("RGB", (height // 2, height), PAPER)
