@@ -42,7 +42,8 @@ READ: Mapping[str, tuple[str, ...]] = {
         *("BreastImplantPresent", "BurnedInAnnotation"),
     ),
     "size and pixels": (
-        *("Rows", "Columns", "SamplesPerPixel", "PhotometricInterpretation", "BitsAllocated", "BitsStored"),
+        *("TransferSyntaxUID", "Rows", "Columns", "SamplesPerPixel", "PhotometricInterpretation"),
+        *("BitsAllocated", "BitsStored"),
         *("HighBit", "PixelRepresentation", "PixelData", "ImagerPixelSpacing", "PixelSpacing"),
     ),
     "grey values": (
@@ -281,6 +282,12 @@ AIR_ROWS = (
         "patient and study are copied; all images are evidence",
     ),
     ("structured results as TID 1500, one tree per study", "yes", "`measurements`"),
+    (
+        "its SOP class",
+        "not known",
+        "Comprehensive SR, as regions are 2D. The full text, which we have not read, may ask for "
+        "Comprehensive 3D SR",
+    ),
     (
         "which algorithm, which version",
         "yes",

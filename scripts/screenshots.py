@@ -113,7 +113,7 @@ def viewer(folder: Path) -> None:
         open_browser(folder / "profile", VIEWER, webgl=True) as browser,
     ):
         studies = {}
-        for number, min_score in enumerate((1.0, 0.3)):
+        for number, min_score in enumerate((1.0, 0.05)):
             files = sorted((folder / "phantom" / "images").glob(f"0000{number}_*.dcm"))
             studies[min_score] = pydicom.dcmread(files[0]).StudyInstanceUID
             output = folder / f"output{number}"
@@ -124,7 +124,7 @@ def viewer(folder: Path) -> None:
                     ask_orthanc(orthanc, "/instances", file.read_bytes())
 
         page = OhifPage(browser, address)
-        page.open([studies[0.3]], series=7)
+        page.open([studies[0.05]], series=7)
         page.show("CL-Net masses")
         page.preview()
         _keep(browser, "viewer_report")

@@ -31,6 +31,7 @@ def add_phantom(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 
 def _phantom(options: argparse.Namespace) -> None:
+    from clnet.data.counted import counted
     from clnet.phantom import PhantomSettings, make_phantom
 
     rows, columns = options.size
@@ -41,7 +42,10 @@ def _phantom(options: argparse.Namespace) -> None:
             (pair.pair_id, i) for pair in pairs for view in pair.views.values() for i in view.lesion_ids
         }
         links = sum(len(pair.links) for pair in pairs)
-        print(f"{section:<11}{len(pairs):>5} pairs {len(lesions):>5} masses, {links} linked in both views")
+        words = (
+            f"{counted(len(pairs), 'pair')}, {counted(len(lesions), 'mass')}, {links} linked in both views"
+        )
+        print(f"{section:<12}{words}")
     print(f"datalist  {options.output / 'datalist.json'}\npicture   {options.output / 'preview.png'}")
 
 

@@ -13,8 +13,8 @@ def add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         help="find lesions in DICOM files; write DICOM reports, COCO and pictures",
         description="Find masses in every breast of an input and link them across its views. Writes "
         "findings.json, coco.json, summary.json, a picture per breast, and DICOM reports per study. What was "
-        "analysed before is not analysed again. The exit status is 1 if a file was refused, and 3 if the "
-        "results cannot be written.",
+        "analysed before is not analysed again. The exit status is 1 if a file was refused or nothing "
+        "could be analysed, and 3 if the results cannot be written.",
         formatter_class=DefaultsFormatter,
     )
     command.add_argument(

@@ -4,11 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from clnet.data.counted import counted
 from clnet.data.pair import VIEW_NAMES, Pair
 from clnet.data.reader import read_image
 
@@ -37,7 +39,7 @@ class Mark:
 
 
 def pair_picture(
-    images: Mapping[str, NDArray[np.float32] | None],
+    images: Mapping[str, NDArray[Any] | None],
     marks: Mapping[str, Sequence[Mark]],
     title: str,
     height: int = 520,
@@ -69,29 +71,29 @@ def pair_picture(
         picture.paste(shown[name], (left, header))
         draw.text((left + 8, names), name.upper(), fill=INK, font=font)
     placed: dict[int, list[Box]] = {}
+    labels: list[tuple[Mark, tuple[float, float]]] = []
     for name, left in lefts.items():
         image = images[name]
         factor = height / image.shape[0] if image is not None else 1.0
+        view = (left, header, left + shown[name].width, header + height)
         boxes = [_moved(mark.box, factor, left, header) for mark in marks.get(name, ())]
+        taken = list(boxes)
         for mark, box in zip(marks.get(name, ()), boxes, strict=True):
             if mark.lesion is None:
                 _dashed_box(draw, box, line)
                 continue
             placed.setdefault(mark.lesion, []).append(box)
-            colour = COLOURS[mark.lesion % len(COLOURS)]
-            draw.rectangle(box, outline=colour, width=line)
-            size = draw.textlength(mark.label, font), float(letter)
-            draw.text(
-                (_beside(box, size, left, left + shown[name].width, boxes), box[1] - 2),
-                mark.label,
-                fill=colour,
-                font=font,
-                stroke_width=1,
-                stroke_fill=PAPER,
-            )
+            draw.rectangle(box, outline=COLOURS[mark.lesion % len(COLOURS)], width=line)
+            length = draw.textlength(mark.label, font)
+            x, y = _beside(box, (length, float(letter)), view, taken)
+            labels.append((mark, (x, y)))
+            taken.append((x, y, x + length, y + letter))
     for lesion, ends in placed.items():
         if len(ends) == 2:
             _link(draw, ends[0], ends[1], COLOURS[lesion % len(COLOURS)], line)
+    for mark, place in labels:  # above all lines
+        colour = COLOURS[(mark.lesion or 0) % len(COLOURS)]
+        draw.text(place, mark.label, fill=colour, font=font, stroke_width=1, stroke_fill=PAPER)
     return picture
 
 
@@ -106,7 +108,7 @@ def datalist_picture(pair: Pair, height: int = 520) -> Image.Image:
         ]
         for name, view in pair.views.items()
     }
-    title = f"{pair.pair_id}   {len(ids)} mass{'es' * (len(ids) != 1)}, {len(pair.links)} linked"
+    title = f"{pair.pair_id}   {counted(len(ids), 'mass')}, {len(pair.links)} linked"
     return pair_picture({name: images.get(name) for name in VIEW_NAMES}, marks, title, height)
 
 
@@ -121,14 +123,14 @@ def sheet(pictures: Sequence[Image.Image], columns: int) -> Image.Image:
     return page
 
 
-def to_grey(pixels: NDArray[np.float32]) -> Image.Image:
+def to_grey(pixels: NDArray[Any]) -> Image.Image:
     """Grey values [H, W] as an 8-bit picture, from darkest to brightest."""
     low, high = float(pixels.min()), float(pixels.max())
     return Image.fromarray(((pixels - low) * (255 / max(high - low, 1e-6))).astype(np.uint8))
 
 
 def _to_height(
-    pixels: NDArray[np.float32] | None, height: int, font: ImageFont.FreeTypeFont | ImageFont.ImageFont
+    pixels: NDArray[Any] | None, height: int, font: ImageFont.FreeTypeFont | ImageFont.ImageFont
 ) -> Image.Image:
     if pixels is None:
         blank = Image.new("RGB", (height // 2, height), PAPER)
@@ -143,21 +145,35 @@ def _moved(box: Sequence[float], factor: float, left: float, top: float) -> Box:
     return left + x_min, top + y_min, left + x_max, top + y_max
 
 
-def _beside(box: Box, size: tuple[float, float], left: float, right: float, boxes: Sequence[Box]) -> float:
-    """The x position of a label: right of its box, left of it, or on it, wherever the view has room.
+def _beside(box: Box, size: tuple[float, float], view: Box, taken: Sequence[Box]) -> tuple[float, float]:
+    """The place (x, y) of a label: right of its box, left of it, above or below it, wherever there is room.
 
-    Of the places with room the first that covers none of the boxes is taken, if there is one.
+    Of the places in the view the first that covers nothing is taken, if there is one. A label that is too
+    long to stand beside its box stands on it.
+
+    Args:
+        box: what the label names.
+        size: (length, height) of the label.
+        view: the box that it must not leave.
+        taken: boxes, and labels that were placed before.
     """
     length, letter = size
-    places = [x for x in (box[2] + 3, box[0] - 3 - length) if left <= x <= right - length]
+    left, top, right, bottom = view
+    y = box[1] - 2
+    places = [(x, y) for x in (box[2] + 3, box[0] - 3 - length) if left <= x <= right - length]
+    if not places:
+        return right - length, y
+    x = min(box[0], right - length)
+    places += [(x, y) for y in (box[1] - letter - 5, box[3] + 1) if top <= y <= bottom - letter]
 
-    def is_free(x: float) -> bool:
+    def is_free(place: tuple[float, float]) -> bool:
+        x, y = place[0], place[1] + 2  # letters begin a little lower
         return not any(
-            x < other[2] and other[0] < x + length and box[1] < other[3] and other[1] < box[1] + letter
-            for other in boxes
+            x < other[2] and other[0] < x + length and y < other[3] and other[1] < y + letter
+            for other in taken
         )
 
-    return next(filter(is_free, places), places[0] if places else right - length)
+    return next(filter(is_free, places), places[0])
 
 
 def _link(draw: ImageDraw.ImageDraw, first: Box, second: Box, colour: str, width: int) -> None:

@@ -22,13 +22,13 @@ class AnalysedBreast(BreastResult):
 
     Attributes:
         version, notice: of the model.
-        pictures: [h, w] of each view, reduced to at most 640 rows.
+        pictures: [h, w] of each view, 8 bits, reduced to at most 640 rows.
         tags: of each view that is a DICOM file, without pixels.
     """
 
     version: str = ""
     notice: str = ""
-    pictures: Mapping[str, NDArray[np.float32]] = field(default_factory=dict, repr=False)
+    pictures: Mapping[str, NDArray[np.uint8]] = field(default_factory=dict, repr=False)
     tags: Mapping[str, Dataset] = field(default_factory=dict, repr=False)
 
     @property

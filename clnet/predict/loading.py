@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydicom.dataset import Dataset as Tags
 from torch.utils.data import Dataset
 
+from clnet.data.pictures import to_grey
 from clnet.data.reader import Mammogram, read_image
 from clnet.errors import ClnetError
 from clnet.predict.breasts import BreastImages
@@ -40,14 +41,14 @@ class LoadedBreast:
         breast: which.
         sample: what is collated; None if no view could be read.
         refused: the reason for each file that could not be read.
-        pictures: [h, w] of each view that was read, at most `PICTURE_ROWS` high.
+        pictures: [h, w] of each view that was read, of 8 bits, at most `PICTURE_ROWS` high.
         tags: of each view that is a DICOM file, without pixels.
     """
 
     breast: BreastImages
     sample: dict[str, Any] | None
     refused: Mapping[Path, str]
-    pictures: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    pictures: Mapping[str, NDArray[np.uint8]] = field(default_factory=dict)
     tags: Mapping[str, Tags] = field(default_factory=dict)
 
 
@@ -96,6 +97,7 @@ def reason_of(error: Exception) -> str:
     return str(error) if isinstance(error, ClnetError) else f"cannot be analysed ({type(error).__name__})"
 
 
-def _shrunk(image: Mammogram) -> NDArray[np.float32]:
+def _shrunk(image: Mammogram) -> NDArray[np.uint8]:
+    """Of 8 bits, since it goes from process to process until it is drawn."""
     scale = min(1.0, PICTURE_ROWS / image.pixels.shape[0])
-    return resize(torch.from_numpy(image.pixels), scale, scale).numpy()
+    return np.asarray(to_grey(resize(torch.from_numpy(image.pixels), scale, scale).numpy()))

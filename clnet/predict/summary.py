@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clnet.data.counted import counted
 from clnet.data.study import LeftOut
 from clnet.files import write_text
 from clnet.findings.result import BreastResult
@@ -58,8 +59,8 @@ class Summary:
 
     @property
     def exit_status(self) -> int:
-        """0 if all was analysed, 1 if something was refused."""
-        return int(bool(self.refusals))
+        """0 if all was analysed, 1 if something was refused or nothing was there to analyse."""
+        return int(bool(self.refusals) or not self.results)
 
 
 def write_common(summary: Summary, output: Path) -> None:
@@ -88,10 +89,12 @@ def describe(summary: Summary, output: Path) -> str:
         lines += [f"{words:<10}{name}: {reason}" for name, reason in list(reasons.items())[:TABLE_ROWS]]
         if len(reasons) > TABLE_ROWS:
             lines.append(f"and {len(reasons) - TABLE_ROWS} more {words}")
+    if not summary.results:
+        lines += ["", "NOTHING WAS ANALYSED: no file is a CC or MLO mammogram that can be used, see above"]
     lines += [
         "",
-        f"{len(summary.results)} breasts analysed, {summary.analysed_now} of them now; "
-        f"{len(summary.refusals)} files refused, {len(summary.left_out)} left out",
+        f"{counted(len(summary.results), 'breast')} analysed, {summary.analysed_now} of them now; "
+        f"{counted(len(summary.refusals), 'file')} refused, {len(summary.left_out)} left out",
         f"findings  {output / FINDINGS_FILE}\nCOCO      {output / COCO}\nsummary   {output / SUMMARY}",
         f"reports   {output / STUDIES}/*/*.dcm\npictures  {output / BREASTS}/*/*.png",
     ]

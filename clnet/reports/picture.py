@@ -1,8 +1,8 @@
 """Findings as a picture: boxes with scores, linked lesions, and the truth where it is known."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -14,7 +14,7 @@ Boxes = Sequence[Sequence[float]]
 
 
 def findings_picture(
-    images: Mapping[str, NDArray[np.float32] | None],
+    images: Mapping[str, NDArray[Any] | None],
     lesions: Sequence[Lesion],
     title: str,
     truth: Mapping[str, Boxes] | None = None,

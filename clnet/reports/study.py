@@ -17,6 +17,7 @@ from pydicom.dataset import Dataset
 from pydicom.uid import UID
 
 from clnet import __version__
+from clnet.data.counted import counted
 from clnet.data.image_errors import refusing_damage
 from clnet.data.pair import VIEW_NAMES
 from clnet.errors import ClnetError
@@ -65,8 +66,7 @@ class BreastReport:
     @property
     def summary(self) -> str:
         """The number of lesions in words, such as "2 masses found"."""
-        number = len(self.lesions)
-        return f"{number or 'no'} {'mass' if number == 1 else 'masses'} found"
+        return f"{counted(len(self.lesions), 'mass')} found" if self.lesions else "no masses found"
 
 
 @dataclass(frozen=True)

@@ -290,7 +290,7 @@ def test_films_of_a_datalist_keep_their_pair_ids_and_their_four_studies_are_one_
     assert measured.StudyInstanceUID == first.StudyInstanceUID
 
 
-def test_films_without_a_datalist_are_paired_by_their_names(tmp_path, capsys):
+def test_films_without_a_datalist_are_paired_by_their_names(tmp_path):
     (tmp_path / "in").mkdir()
     for film in FILMS.glob("*.dcm"):
         (tmp_path / "in" / film.name).write_bytes(film.read_bytes())
@@ -302,9 +302,13 @@ def test_films_without_a_datalist_are_paired_by_their_names(tmp_path, capsys):
     ]
     assert (summary["refused"], summary["left_out"]) == ([], [])
     assert [len(study["breasts"]) for study in summary["studies"]] == [2]
-    capsys.readouterr()
-    assert predict(tmp_path / "in", "--output", tmp_path / "none") == 0
-    assert capsys.readouterr().out.count("(--secondary-capture accepts these)") == 4
+
+
+def test_a_run_that_finds_nothing_to_analyse_says_so_and_fails(tmp_path, capsys):
+    assert predict(FILMS / "left_cc.dcm", "--output", tmp_path) == 1
+    printed = capsys.readouterr().out
+    assert "NOTHING WAS ANALYSED" in printed and "(--secondary-capture accepts these)" in printed
+    assert json.loads((tmp_path / "summary.json").read_text())["analysed"] == []
 
 
 def test_a_pixel_size_in_the_datalist_counts_and_a_changed_one_is_analysed_anew(tmp_path, capsys):
@@ -313,7 +317,7 @@ def test_a_pixel_size_in_the_datalist_counts_and_a_changed_one_is_analysed_anew(
         views = {"cc": replace(film.cc, pixel_size=(1, 1)), "mlo": replace(film.mlo, pixel_size=mlo_size)}
         write_datalist(Datalist("film", {"test": (replace(film, **views),)}), tmp_path / "datalist.json")
         assert predict(tmp_path / "datalist.json", "--output", tmp_path / "out") == 0
-        assert f"1 breasts analysed, {now} of them now" in capsys.readouterr().out
+        assert f"1 breast analysed, {now} of them now" in capsys.readouterr().out
         found.append((tmp_path / "out" / "findings.json").read_bytes())
     assert found[0] == found[1] != found[2]
 

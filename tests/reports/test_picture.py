@@ -96,6 +96,27 @@ def test_a_label_is_not_written_over_another_box():
         assert (columns.max() > 120) == (not on_the_left)
 
 
+def test_a_label_goes_above_its_box_if_others_are_on_both_sides():
+    middle = PairFindings("p", Detections([[80, 60, 120, 100]], [0.9]))
+    wide = {"cc": np.zeros((200, 200), np.float32), "mlo": None}
+    beside = {"cc": [[10, 60, 78, 100], [122, 60, 190, 100]]}
+    found = drawn(middle, images=wide, truth=beside, letter=14)
+    view = np.asarray(found)[-200:, :200].astype(int)
+    rows = np.flatnonzero((view == ImageColor.getrgb(COLOURS[0])).all(-1).any(1))
+    assert 40 <= rows.min() < 59 and rows.max() == 100  # the label, and the lower edge of the box
+
+
+def test_labels_of_neighbours_do_not_cover_each_other():
+    neighbours = Detections([[180, 60, 200, 80], [180, 84, 200, 104]], [0.9, 0.8])
+    wide = {"cc": np.zeros((200, 400), np.float32), "mlo": None}
+    view = np.asarray(drawn(PairFindings("p", neighbours), images=wide, letter=30))[-200:, :400]
+    first, second = (
+        np.flatnonzero((view == ImageColor.getrgb(colour)).all(-1).any(0)) for colour in COLOURS[:2]
+    )
+    assert (first.min(), second.max()) == (180, 200)
+    assert first.max() > 280 and second.min() < 120
+
+
 def test_lines_are_as_wide_as_the_letters_ask_for():
     widths = []
     for letter in (14, 28):
