@@ -10,6 +10,18 @@ RATES = ("0.125", "0.25", "0.5", "1", "2", "4")
 IOU = "iou=0.5"
 
 
+def headline(record: Path) -> str:
+    """A sentence for the first page."""
+    test = read(record / "geometric_test.json")
+    recall, links = test["detection"][IOU]["recall"], test["links"][IOU]["all"]
+    return (
+        f"On the [phantom](docs/phantom.md) the phantom model's R@0.25 is {percent(recall['0.25'])}, IoU ≥ 0.5, "
+        f"and {percent(links['accuracy'])} % of the masses that it finds in both views are linked correctly. The "
+        "phantom is built so that one view cannot tell masses from mimics: it shows what two views can give, not "
+        "what they give in patients."
+    )
+
+
 def performance(record: Path) -> str:
     """The figures of a record, with links as they are in the bundle's README."""
     test = read(record / "geometric_test.json")

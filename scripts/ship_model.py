@@ -83,7 +83,7 @@ def film_passages(record: Path) -> dict[Path, str]:
 def phantom_passages(record: Path) -> dict[Path, str]:
     """The generated passages about the phantom model, by page."""
     words = phantom_results.performance(record)
-    return {CARD: _from_docs(words), BUNDLE_README: words}
+    return {README: phantom_results.headline(record), CARD: _from_docs(words), BUNDLE_README: words}
 
 
 def write_pages(record: Path) -> None:
