@@ -49,6 +49,7 @@ QUIET_SECONDS = 3
 UP_SECONDS = (0.0, 20.0)
 DAMAGED, HALF = 10, 10  # every so many studies
 SIZE = (128, 96)  # rows and columns of images
+PATIENT, UID_ROOT = "secret-patient-", "2.25."
 KINDS = ("SR", "PR", "OT")  # the modalities of the reports
 
 
@@ -70,6 +71,7 @@ class Trial:
         cpu: seconds of the node, since the last start.
         steps: seconds in each step, since the last start.
         orphans: processes of the node that outlived it.
+        identities: lines of the log that hold a PatientID or a UID.
     """
 
     whole: dict[str, set[str]] = field(default_factory=dict)
@@ -86,6 +88,7 @@ class Trial:
     cpu: float = 0.0
     steps: dict[str, float] = field(default_factory=dict)
     orphans: int = 0
+    identities: int = 0
 
 
 def make_studies(folder: Path, number: int, size: Sequence[int], trial: Trial) -> list[list[Path]]:
@@ -99,9 +102,9 @@ def make_studies(folder: Path, number: int, size: Sequence[int], trial: Trial) -
         sent = images[:2] if n % HALF == 1 else images
         for i, image in enumerate(sent):
             copy = pydicom.dcmread(io.BytesIO(_bytes_of(image)))
-            copy.StudyInstanceUID, copy.SeriesInstanceUID = f"2.25.1{n:05}", f"2.25.2{n:05}{i}"
-            copy.SOPInstanceUID = copy.file_meta.MediaStorageSOPInstanceUID = f"2.25.3{n:05}{i}"
-            copy.PatientID = f"trial-{n}"
+            copy.StudyInstanceUID, copy.SeriesInstanceUID = f"{UID_ROOT}1{n:05}", f"{UID_ROOT}2{n:05}{i}"
+            copy.SOPInstanceUID = copy.file_meta.MediaStorageSOPInstanceUID = f"{UID_ROOT}3{n:05}{i}"
+            copy.PatientID = f"{PATIENT}{n}"
             if n % DAMAGED == 0 and i == 0:
                 copy.PixelData = copy.PixelData[:100]
             else:
@@ -110,7 +113,7 @@ def make_studies(folder: Path, number: int, size: Sequence[int], trial: Trial) -
             file.parent.mkdir(parents=True, exist_ok=True)
             copy.save_as(file, enforce_file_format=True)
             files.append(file)
-        trial.whole[f"2.25.1{n:05}"] = whole
+        trial.whole[f"{UID_ROOT}1{n:05}"] = whole
         studies.append(files)
     return studies
 
@@ -332,6 +335,9 @@ def run(
     trial.interrupted.update(
         line["event"] for line in _lines(folder / "log.jsonl") if line["level"] != "info"
     )
+    trial.identities = sum(
+        PATIENT in line or UID_ROOT in line for line in (folder / "log.jsonl").read_text().splitlines()
+    )
     trial.kills_at_work = kills_at_work(trial.kills, folder / "log.jsonl")
     if disk is not None:
         disk.close()
@@ -417,6 +423,7 @@ def main(words: list[str]) -> int:
     print(f"kills {len(trial.kills)}, {trial.kills_at_work} of them while a study was on its way")
     print(f"lost {trial.lost}, twice {trial.twice}, replaced by a later report {trial.replaced}")
     print(f"failed {dict(trial.failed) or 0}, processes left behind {trial.orphans}")
+    print(f"lines of the log with an identity {trial.identities}")
     print("in the log: " + ", ".join(f"{event} {number}" for event, number in trial.interrupted.items()))
     print(f"{trial.seconds:.0f} s, {60 * len(trial.whole) / trial.seconds:.1f} studies a minute")
     p50, p99 = np.percentile(seconds, (50, 99))
@@ -430,7 +437,7 @@ def main(words: list[str]) -> int:
         draw_memory(trial, options.plot)
     if options.keep is None:
         shutil.rmtree(folder)
-    return int(bool(trial.lost or trial.twice or trial.failed or trial.orphans))
+    return int(bool(trial.lost or trial.twice or trial.failed or trial.orphans or trial.identities))
 
 
 if __name__ == "__main__":
