@@ -60,6 +60,7 @@ class Trial:
     Attributes:
         whole: the SOPInstanceUIDs of the images to report on, by StudyInstanceUID.
         lost, twice: reports that a study is without, or has two of.
+        torn: reports that are not as the node wrote them.
         replaced: reports about fewer images, which a later one replaced.
         failed: studies that the node gave up, with the reason.
         kills: when it was killed, in seconds since 1970.
@@ -77,6 +78,7 @@ class Trial:
     whole: dict[str, set[str]] = field(default_factory=dict)
     lost: int = 0
     twice: int = 0
+    torn: int = 0
     replaced: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     kills: list[float] = field(default_factory=list)
@@ -205,14 +207,14 @@ def send_all(
     return threads
 
 
-def judge(trial: Trial, archive: Path) -> None:
-    """Compare what has arrived with what was sent."""
+def judge(trial: Trial, archive: Path, results: Path) -> None:
+    """Compare what has arrived with what was sent, and with the reports that the node wrote."""
     found: dict[tuple[str, str], list[set[str]]] = {(uid, kind): [] for uid in trial.whole for kind in KINDS}
     sent = {image for whole in trial.whole.values() for image in whole}
+    written = {_uid_of(file): file for file in results.rglob("*.dcm")}
     for file in archive.iterdir():
         report = pydicom.dcmread(file)
-        if "PixelData" in report:
-            report.pixel_array  # noqa: B018  raises an error unless it is whole
+        trial.torn += report != pydicom.dcmread(written[report.SOPInstanceUID])
         images = {e.value for e in report.iterall() if e.keyword == "ReferencedSOPInstanceUID"}
         found[report.StudyInstanceUID, report.Modality].append(images & sent)
     for (uid, _), reports in found.items():
@@ -220,6 +222,10 @@ def judge(trial: Trial, archive: Path) -> None:
         trial.lost += not final
         trial.twice += final > 1
         trial.replaced += len(reports) - final
+
+
+def _uid_of(report: Path) -> str:
+    return str(pydicom.dcmread(report, specific_tags=["SOPInstanceUID"]).SOPInstanceUID)
 
 
 def _memory(process: int) -> int:
@@ -339,9 +345,9 @@ def run(
         PATIENT in line or UID_ROOT in line for line in (folder / "log.jsonl").read_text().splitlines()
     )
     trial.kills_at_work = kills_at_work(trial.kills, folder / "log.jsonl")
+    judge(trial, folder / "archive", folder / "node" / "results")
     if disk is not None:
         disk.close()
-    judge(trial, folder / "archive")
     return trial
 
 
@@ -421,7 +427,10 @@ def main(words: list[str]) -> int:
     images = len(list((folder / "sent").rglob("*.dcm")))
     print(f"studies {len(trial.whole)}, images {images}, disk full {trial.fills} times")
     print(f"kills {len(trial.kills)}, {trial.kills_at_work} of them while a study was on its way")
-    print(f"lost {trial.lost}, twice {trial.twice}, replaced by a later report {trial.replaced}")
+    print(
+        f"lost {trial.lost}, twice {trial.twice}, torn {trial.torn}, "
+        f"replaced by a later report {trial.replaced}"
+    )
     print(f"failed {dict(trial.failed) or 0}, processes left behind {trial.orphans}")
     print(f"lines of the log with an identity {trial.identities}")
     print("in the log: " + ", ".join(f"{event} {number}" for event, number in trial.interrupted.items()))
@@ -437,7 +446,8 @@ def main(words: list[str]) -> int:
         draw_memory(trial, options.plot)
     if options.keep is None:
         shutil.rmtree(folder)
-    return int(bool(trial.lost or trial.twice or trial.failed or trial.orphans or trial.identities))
+    wrong = (trial.lost, trial.twice, trial.torn, trial.failed, trial.orphans, trial.identities)
+    return int(any(wrong))
 
 
 if __name__ == "__main__":

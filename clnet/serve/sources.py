@@ -5,12 +5,14 @@ the process was killed.
 """
 
 import io
+from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
 import pydicom
 import requests
+from dicomweb_client import DICOMwebClient
 
 from clnet.errors import ClnetError
 from clnet.serve.destinations import http_reason, http_session, web_client
@@ -89,9 +91,8 @@ class Source:
         client = web_client(address, self._session)
         today = date.today()
         first = today - timedelta(days=self.settings.days - 1)
-        days = f"{first:%Y%m%d}-{today:%Y%m%d}"
-        for found in client.search_for_studies(search_filters={"ModalitiesInStudy": "MG", "StudyDate": days}):
-            study = pydicom.Dataset.from_json(found).StudyInstanceUID
+        filters = {"ModalitiesInStudy": "MG", "StudyDate": f"{first:%Y%m%d}-{today:%Y%m%d}"}
+        for study in studies_in(client, filters):
             for listed in client.search_for_instances(study):
                 tags = pydicom.Dataset.from_json(listed)
                 series, image = tags.SeriesInstanceUID, tags.SOPInstanceUID
@@ -119,3 +120,15 @@ class Source:
 
     def _json(self, address: str) -> Any:
         return self._get(address).json()
+
+
+def studies_in(client: DICOMwebClient, filters: dict[str, str]) -> Iterator[str]:
+    """The StudyInstanceUIDs of an archive, of which many list no more than some hundred at a time."""
+    seen: set[str] = set()
+    while True:
+        page = client.search_for_studies(search_filters=filters, offset=len(seen))
+        new = {pydicom.Dataset.from_json(found).StudyInstanceUID for found in page} - seen
+        if not new:
+            return
+        yield from new
+        seen |= new

@@ -92,7 +92,7 @@ def test_nothing_is_lost_while_the_node_is_killed(tmp_path):
     trial = serve_trial.run(tmp_path, studies=12, kills=4, seed=1)
     assert len(trial.kills) == 4
     assert len(trial.whole) == 12
-    assert (trial.lost, trial.twice, dict(trial.failed), trial.identities) == (0, 0, {}, 0)
+    assert (trial.lost, trial.twice, trial.torn, dict(trial.failed), trial.identities) == (0, 0, 0, {}, 0)
     assert len(serve_trial.latencies(tmp_path / "log.jsonl")) > 0
 
 

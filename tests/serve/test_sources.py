@@ -2,18 +2,20 @@
 
 import time
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 from serve_images import SECRETS, bytes_of, copy_of, studies
 from servers import ask_orthanc, free_port, start_orthanc
 from serving import needs
 
+from clnet.serve.destinations import http_session, web_client
 from clnet.serve.intake import Intake
 from clnet.serve.journal import Audit
 from clnet.serve.ledger import Ledger
 from clnet.serve.metrics import Metrics
 from clnet.serve.settings import Poll
-from clnet.serve.sources import Source, SourceError
+from clnet.serve.sources import Source, SourceError, studies_in
 from clnet.serve.spool import Spool
 
 pytestmark = needs("Orthanc")
@@ -72,6 +74,16 @@ def test_what_is_refused_for_ever_is_fetched_once(way, tmp_path):
             polling.source.poll()
         assert polling.refused() == 4
         assert polling.images() == []
+
+
+def test_an_archive_that_lists_few_studies_at_a_time_is_asked_for_the_others(tmp_path):
+    """Here Orthanc is told to list two; with a filter by modality, version 1.10 skips the wrong ones."""
+    sets = [copy_of(studies()[0][:1], 76 + number) for number in range(3)]
+    with orthanc_with(tmp_path / "orthanc", *sets) as address:
+        client = web_client(f"{address}/dicom-web", http_session(None, None, None))
+        client.search_for_studies = partial(client.search_for_studies, limit=2)
+        found = list(studies_in(client, {"StudyDate": time.strftime("%Y%m%d")}))
+    assert sorted(found) == ["2.25.7776", "2.25.7777", "2.25.7778"]
 
 
 def test_an_orthanc_that_was_set_up_anew_is_followed_from_its_first_change(tmp_path):
