@@ -16,7 +16,6 @@ import json
 import os
 import queue
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -68,7 +67,8 @@ class Trial:
         fills: how often its disk became full.
         interrupted: lines of the log about what could not be done, by event.
         seconds: how long it all took.
-        memory: (studies done, megabytes that the node held) from time to time, since the last kill.
+        memory: (studies done, megabytes that the node held, megabytes of these that are not from files, which
+            the system may drop and read again) from time to time, since the last kill.
         cpu: seconds of the node, since the last start.
         steps: seconds in each step, since the last start.
         orphans: processes of the node that outlived it.
@@ -86,7 +86,7 @@ class Trial:
     fills: int = 0
     interrupted: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
-    memory: list[tuple[int, int]] = field(default_factory=list)
+    memory: list[tuple[int, int, int]] = field(default_factory=list)
     cpu: float = 0.0
     steps: dict[str, float] = field(default_factory=dict)
     orphans: int = 0
@@ -228,10 +228,11 @@ def _uid_of(report: Path) -> str:
     return str(pydicom.dcmread(report, specific_tags=["SOPInstanceUID"]).SOPInstanceUID)
 
 
-def _memory(process: int) -> int:
-    """Megabytes that a process holds."""
-    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
-    return pages * resource.getpagesize() // 2**20
+def _memory(process: int) -> tuple[int, int]:
+    """Megabytes that a process holds, and those that are not from files."""
+    lines = (line.split() for line in Path(f"/proc/{process}/status").read_text().splitlines())
+    kilobytes = {words[0]: int(words[1]) for words in lines if words[0] in ("VmRSS:", "RssAnon:")}
+    return kilobytes["VmRSS:"] // 2**10, kilobytes["RssAnon:"] // 2**10
 
 
 def _cpu(process: int) -> float:
@@ -326,7 +327,7 @@ def run(
     def is_done() -> bool:
         counts = ledger.counts()
         if node.process is not None:
-            trial.memory.append((counts["done"], _memory(node.process.pid)))
+            trial.memory.append((counts["done"], *_memory(node.process.pid)))
             trial.cpu = _cpu(node.process.pid)
         return counts["done"] + counts["failed"] == studies and not any(s.is_alive() for s in senders)
 
@@ -381,8 +382,11 @@ def draw_memory(trial: Trial, file: Path) -> None:
     """Write a plot of the node's memory over the studies that are done."""
     figure = Figure((7, 3), layout="constrained")
     axes = figure.add_subplot(xlabel="studies done", ylabel="memory of the node in MB")
-    axes.plot(*zip(*trial.memory, strict=True))
-    axes.set_ylim(0, 1.2 * max(megabytes for _, megabytes in trial.memory))
+    done, held, own = zip(*trial.memory, strict=True)
+    axes.plot(done, held, label="all")
+    axes.plot(done, own, label="not from files")
+    axes.set_ylim(0, 1.2 * max(held))
+    axes.legend(loc="lower right")
     axes.grid(alpha=0.3)
     figure.savefig(file, dpi=100)
 
@@ -439,8 +443,8 @@ def main(words: list[str]) -> int:
     print(f"from the last image to the result: p50 {p50:.1f} s, p99 {p99:.1f} s")
     total = sum(trial.steps.values())
     print("steps " + ", ".join(f"{step} {share / total:.0%}" for step, share in trial.steps.items()))
-    (first, at_first), (last, at_last) = trial.memory[len(trial.memory) // 4], trial.memory[-1]
-    print(f"memory {at_first} MB after {first} studies, {at_last} MB after {last}")
+    for done, held, own in (trial.memory[len(trial.memory) // 4], trial.memory[-1]):
+        print(f"memory {held} MB after {done} studies, {own} MB of it not from files")
     print(f"CPU of the node since its last start: {trial.cpu:.0f} s")
     if options.plot:
         draw_memory(trial, options.plot)

@@ -26,7 +26,7 @@ def kills(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
         outcome.torn += trial.torn
         outcome.orphans += trial.orphans
         outcome.seconds += trial.seconds
-        outcome.peak_mb = max(outcome.peak_mb, *(held for _, held in trial.memory))
+        outcome.peak_mb = max(outcome.peak_mb, *(held for _, held, _ in trial.memory))
         outcome.note("studies sent", len(trial.whole))
         outcome.note("reports replaced by those of more images", trial.replaced)
         if trial.twice:
