@@ -47,6 +47,7 @@ class Receiver:
         settings = self._settings
         handlers: list[evt.EventHandlerType] = [
             (evt.EVT_REQUESTED, self._admit),
+            (evt.EVT_REJECTED, self._note_too_many),
             (evt.EVT_C_ECHO, lambda _: 0x0000),
             (evt.EVT_C_STORE, self._store),
             (evt.EVT_PDU_RECV, self._drop_excess),
@@ -84,6 +85,13 @@ class Receiver:
         event.assoc.acse.send_reject(*verdict)  # first: to note it may fail, as when the disk is full
         event.assoc.kill()
         self._intake.refused("association", None, reason, sender=calling, address=address)
+
+    def _note_too_many(self, event: evt.Event) -> None:
+        """Note what pynetdicom rejects by itself: one association more than are allowed at a time."""
+        peer = event.assoc.requestor
+        self._intake.refused(
+            "association", None, "too many associations", peer.ae_title.strip(), peer.address
+        )
 
     def _drop_excess(self, event: evt.Event) -> None:
         """Hold no more of an object than shows that it is too large; the rest is received and dropped."""

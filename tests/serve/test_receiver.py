@@ -7,6 +7,8 @@ from contextlib import contextmanager
 import pydicom
 import pytest
 from full_disk import full_disk
+from pynetdicom import AE
+from pynetdicom.sop_class import Verification
 from serve_images import copy_of, studies
 from servers import free_port
 from serving import make_certificate, needs, storescu, write_study
@@ -95,6 +97,21 @@ def test_a_sender_reads_that_the_disk_is_full_whatever_cannot_be_written(node, t
     assert "OutOfResources" in said.stdout + said.stderr
     assert node.ledger.last_studies(5) == []
     assert storescu(node.port, study).returncode == 0
+
+
+def test_one_association_too_many_is_rejected_and_noted(tmp_path):
+    with listening(tmp_path / "node", most_associations=1) as node:
+        other = AE("STORESCU")
+        other.add_requested_context(Verification)
+        held = other.associate("127.0.0.1", node.port, ae_title="CLNET")
+        code, said = node.echo()
+        held.release()
+        assert code == 1
+        assert "Local Limit Exceeded" in said
+        (audit,) = (node.folder / "audit").iterdir()
+        (line,) = map(json.loads, audit.read_text().splitlines())
+        assert (line["event"], line["reason"]) == ("refused", "too many associations")
+        assert line["sender"] == "STORESCU"
 
 
 def test_a_study_is_in_the_queue_when_it_has_been_sent(node, tmp_path):
