@@ -66,7 +66,7 @@ class Trial:
         kills_at_work: how many of these came while a study was on its way.
         fills: how often its disk became full.
         interrupted: lines of the log about what could not be done, by event.
-        seconds: how long it all took.
+        seconds: how long it took, from when the node was up first.
         memory: (studies done, megabytes that the node held, megabytes of these that are not from files, which
             the system may drop and read again) from time to time, since the last kill.
         cpu: seconds of the node, since the last start.
@@ -295,9 +295,9 @@ def run(
         ["storescp", "-aet", "STORESCP", "-od", str(folder / "archive"), "--fork", str(away)],
         folder / "archive.txt",
     )
-    began = time.monotonic()
     node.start()
     wait_for(lambda: _is_up_again(node, http))
+    began = time.monotonic()
     senders = send_all(files, dicom, associations, per_minute)
     for number in range(kills):
         if number % 3 == 0:
