@@ -5,6 +5,9 @@ again until all its images have been accepted, as archives do. The destination, 
 a third of the time, and with `--disk` the node's disk is full for a fifth. At the end each study must be
 there exactly once: one report of each kind about all its images that are whole, beside those of fewer images
 that it replaces.
+
+A node that will be killed is forked off a process that has imported MONAI, so that it is killed at its work
+rather than during these seconds. Without kills, it is started as users start it.
 """
 
 import argparse
@@ -13,7 +16,6 @@ import json
 import os
 import queue
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -25,6 +27,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +39,7 @@ from own_disk import OwnDisk
 from prometheus_client.parser import text_string_to_metric_families
 from servers import free_port, is_up, wait_for
 from tortures.orphans import orphans_of
+from warm_processes import start
 
 from clnet.phantom import PhantomSettings, make_phantom
 from clnet.serve.ledger import Ledger
@@ -44,6 +48,7 @@ QUIET_SECONDS = 3
 UP_SECONDS = (0.0, 20.0)
 DAMAGED, HALF = 10, 10  # every so many studies
 SIZE = (128, 96)  # rows and columns of images
+PATIENT, UID_ROOT = "secret-patient-", "2.25."
 KINDS = ("SR", "PR", "OT")  # the modalities of the reports
 
 
@@ -54,31 +59,38 @@ class Trial:
     Attributes:
         whole: the SOPInstanceUIDs of the images to report on, by StudyInstanceUID.
         lost, twice: reports that a study is without, or has two of.
+        torn: reports that are not as the node wrote them.
         replaced: reports about fewer images, which a later one replaced.
         failed: studies that the node gave up, with the reason.
-        kills: how often it was killed.
+        kills: when it was killed, in seconds since 1970.
+        kills_at_work: how many of these came while a study was on its way.
         fills: how often its disk became full.
         interrupted: lines of the log about what could not be done, by event.
-        seconds: how long it all took.
-        memory: (studies done, megabytes that the node held) from time to time, since the last kill.
+        seconds: how long it took, from when the node was up first.
+        memory: (studies done, megabytes that the node held, megabytes of these that are not from files, which
+            the system may drop and read again) from time to time, since the last kill.
         cpu: seconds of the node, since the last start.
         steps: seconds in each step, since the last start.
         orphans: processes of the node that outlived it.
+        identities: lines of the log that hold a PatientID or a UID.
     """
 
     whole: dict[str, set[str]] = field(default_factory=dict)
     lost: int = 0
     twice: int = 0
+    torn: int = 0
     replaced: int = 0
     failed: Counter[str] = field(default_factory=Counter)
-    kills: int = 0
+    kills: list[float] = field(default_factory=list)
+    kills_at_work: int = 0
     fills: int = 0
     interrupted: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
-    memory: list[tuple[int, int]] = field(default_factory=list)
+    memory: list[tuple[int, int, int]] = field(default_factory=list)
     cpu: float = 0.0
     steps: dict[str, float] = field(default_factory=dict)
     orphans: int = 0
+    identities: int = 0
 
 
 def make_studies(folder: Path, number: int, size: Sequence[int], trial: Trial) -> list[list[Path]]:
@@ -92,9 +104,9 @@ def make_studies(folder: Path, number: int, size: Sequence[int], trial: Trial) -
         sent = images[:2] if n % HALF == 1 else images
         for i, image in enumerate(sent):
             copy = pydicom.dcmread(io.BytesIO(_bytes_of(image)))
-            copy.StudyInstanceUID, copy.SeriesInstanceUID = f"2.25.1{n:05}", f"2.25.2{n:05}{i}"
-            copy.SOPInstanceUID = copy.file_meta.MediaStorageSOPInstanceUID = f"2.25.3{n:05}{i}"
-            copy.PatientID = f"trial-{n}"
+            copy.StudyInstanceUID, copy.SeriesInstanceUID = f"{UID_ROOT}1{n:05}", f"{UID_ROOT}2{n:05}{i}"
+            copy.SOPInstanceUID = copy.file_meta.MediaStorageSOPInstanceUID = f"{UID_ROOT}3{n:05}{i}"
+            copy.PatientID = f"{PATIENT}{n}"
             if n % DAMAGED == 0 and i == 0:
                 copy.PixelData = copy.PixelData[:100]
             else:
@@ -103,7 +115,7 @@ def make_studies(folder: Path, number: int, size: Sequence[int], trial: Trial) -
             file.parent.mkdir(parents=True, exist_ok=True)
             copy.save_as(file, enforce_file_format=True)
             files.append(file)
-        trial.whole[f"2.25.1{n:05}"] = whole
+        trial.whole[f"{UID_ROOT}1{n:05}"] = whole
         studies.append(files)
     return studies
 
@@ -124,14 +136,14 @@ class Server:
 
     def __init__(self, words: list[str], log: Path) -> None:
         self.words, self.log = words, log
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Any = None
         self.sessions: list[int] = []  # of each start
 
     def start(self) -> None:
         """Start it."""
         with self.log.open("a") as log:
             self.process = subprocess.Popen(self.words, stdout=log, stderr=log, start_new_session=True)
-            self.sessions.append(self.process.pid)
+        self.sessions.append(self.process.pid)
 
     def has_ended(self) -> bool:
         """Whether it ended by itself."""
@@ -144,18 +156,47 @@ class Server:
             self.process.wait()
 
 
-def send_all(studies: list[list[Path]], port: int, associations: int) -> list[threading.Thread]:
-    """Send studies by several senders at once; each study until all of it has been accepted."""
-    waiting: queue.SimpleQueue[list[Path]] = queue.SimpleQueue()
-    for files in studies:
-        waiting.put(files)
+class WarmServer(Server):
+    """One in Python that need not import MONAI first."""
+
+    def start(self) -> None:
+        """Start it."""
+        self.process = start(self.words[1:], self.log.parent, output=self.log, errors=self.log)
+        self.sessions.append(self.process.pid)
+
+    def has_ended(self) -> bool:
+        """Whether it ended by itself."""
+        return not self.process.is_alive()
+
+    def end(self, how: signal.Signals) -> None:
+        """End it by a signal, and wait."""
+        os.kill(self.process.pid, how)
+        self.process.join()
+
+
+def send_all(
+    studies: list[list[Path]], port: int, associations: int, per_minute: float = 0
+) -> list[threading.Thread]:
+    """Send studies by several senders at once; each study until all of it has been accepted.
+
+    Args:
+        studies: the files of each.
+        port: of the node.
+        associations: the number of senders.
+        per_minute: how many studies begin to be sent in a minute; 0 for as many as it takes.
+    """
+    waiting: queue.SimpleQueue[tuple[float, list[Path]]] = queue.SimpleQueue()
+    began, pause = time.monotonic(), 60 / per_minute if per_minute else 0
+    for number, files in enumerate(studies):
+        waiting.put((began + number * pause, files))
 
     def send() -> None:
         while True:
             try:
-                files = waiting.get_nowait()
+                begins, files = waiting.get_nowait()
             except queue.Empty:
                 return
+            time.sleep(max(0, begins - time.monotonic()))
             command = ["storescu", "-aec", "CLNET", "127.0.0.1", str(port), *map(str, files)]
             while subprocess.run(command, capture_output=True, check=False).returncode:
                 time.sleep(0.5)
@@ -166,14 +207,14 @@ def send_all(studies: list[list[Path]], port: int, associations: int) -> list[th
     return threads
 
 
-def judge(trial: Trial, archive: Path) -> None:
-    """Compare what has arrived with what was sent."""
+def judge(trial: Trial, archive: Path, results: Path) -> None:
+    """Compare what has arrived with what was sent, and with the reports that the node wrote."""
     found: dict[tuple[str, str], list[set[str]]] = {(uid, kind): [] for uid in trial.whole for kind in KINDS}
     sent = {image for whole in trial.whole.values() for image in whole}
+    written = {_uid_of(file): file for file in results.rglob("*.dcm")}
     for file in archive.iterdir():
         report = pydicom.dcmread(file)
-        if "PixelData" in report:
-            report.pixel_array  # noqa: B018  raises an error unless it is whole
+        trial.torn += report != pydicom.dcmread(written[report.SOPInstanceUID])
         images = {e.value for e in report.iterall() if e.keyword == "ReferencedSOPInstanceUID"}
         found[report.StudyInstanceUID, report.Modality].append(images & sent)
     for (uid, _), reports in found.items():
@@ -183,10 +224,15 @@ def judge(trial: Trial, archive: Path) -> None:
         trial.replaced += len(reports) - final
 
 
-def _memory(process: int) -> int:
-    """Megabytes that a process holds."""
-    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
-    return pages * resource.getpagesize() // 2**20
+def _uid_of(report: Path) -> str:
+    return str(pydicom.dcmread(report, specific_tags=["SOPInstanceUID"]).SOPInstanceUID)
+
+
+def _memory(process: int) -> tuple[int, int]:
+    """Megabytes that a process holds, and those that are not from files."""
+    lines = (line.split() for line in Path(f"/proc/{process}/status").read_text().splitlines())
+    kilobytes = {words[0]: int(words[1]) for words in lines if words[0] in ("VmRSS:", "RssAnon:")}
+    return kilobytes["VmRSS:"] // 2**10, kilobytes["RssAnon:"] // 2**10
 
 
 def _cpu(process: int) -> float:
@@ -217,6 +263,7 @@ def run(
     disk_mb: int = 0,
     size: Sequence[int] = SIZE,
     up_seconds: tuple[float, float] = UP_SECONDS,
+    per_minute: float = 0,
 ) -> Trial:
     """One trial; see the options. The node is up for so many seconds at a time, drawn between these."""
     trial, chance = Trial(), random.Random(seed)
@@ -242,14 +289,16 @@ def run(
         )
     )
     python = [sys.executable, "-m", "clnet.cli", "serve"]
-    node = Server([*python, "--config", str(config)], folder / "log.jsonl")
+    how = WarmServer if kills else Server
+    node = how([*python, "--config", str(config)], folder / "log.jsonl")
     archive = Server(
         ["storescp", "-aet", "STORESCP", "-od", str(folder / "archive"), "--fork", str(away)],
         folder / "archive.txt",
     )
-    began = time.monotonic()
     node.start()
-    senders = send_all(files, dicom, associations)
+    wait_for(lambda: _is_up_again(node, http))
+    began = time.monotonic()
+    senders = send_all(files, dicom, associations, per_minute)
     for number in range(kills):
         if number % 3 == 0:
             archive.end(signal.SIGTERM) if archive.process else None
@@ -265,7 +314,7 @@ def run(
             wait_for(lambda: _is_up_again(node, http))
         time.sleep(chance.uniform(*up_seconds))
         node.end(signal.SIGKILL)
-        trial.kills += 1
+        trial.kills.append(time.time())
         node.start()
     if archive.process is None:
         archive.start()
@@ -278,7 +327,7 @@ def run(
     def is_done() -> bool:
         counts = ledger.counts()
         if node.process is not None:
-            trial.memory.append((counts["done"], _memory(node.process.pid)))
+            trial.memory.append((counts["done"], *_memory(node.process.pid)))
             trial.cpu = _cpu(node.process.pid)
         return counts["done"] + counts["failed"] == studies and not any(s.is_alive() for s in senders)
 
@@ -293,9 +342,13 @@ def run(
     trial.interrupted.update(
         line["event"] for line in _lines(folder / "log.jsonl") if line["level"] != "info"
     )
+    trial.identities = sum(
+        PATIENT in line or UID_ROOT in line for line in (folder / "log.jsonl").read_text().splitlines()
+    )
+    trial.kills_at_work = kills_at_work(trial.kills, folder / "log.jsonl")
+    judge(trial, folder / "archive", folder / "node" / "results")
     if disk is not None:
         disk.close()
-    judge(trial, folder / "archive")
     return trial
 
 
@@ -310,6 +363,16 @@ def _lines(log: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
 
 
+def kills_at_work(kills: list[float], log: Path) -> int:
+    """How many of the kills came between the first image of a study and its last result."""
+    times: dict[str, list[float]] = {}
+    for line in _lines(log):
+        if line["event"] in ("image received", "study done"):
+            time_of_line = datetime.fromisoformat(line["time"]).timestamp()
+            times.setdefault(line["study"], []).append(time_of_line)
+    return sum(any(min(each) < kill < max(each) for each in times.values()) for kill in kills)
+
+
 def latencies(log: Path) -> list[float]:
     """Seconds from the last image to the last result, of each study."""
     return [line["seconds"] for line in _lines(log) if line["event"] == "study done"]
@@ -319,8 +382,11 @@ def draw_memory(trial: Trial, file: Path) -> None:
     """Write a plot of the node's memory over the studies that are done."""
     figure = Figure((7, 3), layout="constrained")
     axes = figure.add_subplot(xlabel="studies done", ylabel="memory of the node in MB")
-    axes.plot(*zip(*trial.memory, strict=True))
-    axes.set_ylim(0, 1.2 * max(megabytes for _, megabytes in trial.memory))
+    done, held, own = zip(*trial.memory, strict=True)
+    axes.plot(done, held, label="all")
+    axes.plot(done, own, label="not from files")
+    axes.set_ylim(0, 1.2 * max(held))
+    axes.legend(loc="lower right")
     axes.grid(alpha=0.3)
     figure.savefig(file, dpi=100)
 
@@ -331,6 +397,9 @@ def options_of(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--studies", type=int, default=200)
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--associations", type=int, default=4)
+    parser.add_argument(
+        "--per-minute", type=float, default=0, metavar="N", help="send so many studies a minute"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--model", default="phantom", help="or `bundle`, the film model")
     parser.add_argument("--size", type=int, nargs=2, default=SIZE, metavar=("ROWS", "COLUMNS"))
@@ -356,26 +425,33 @@ def main(words: list[str]) -> int:
         options.model,
         options.disk,
         options.size,
+        per_minute=options.per_minute,
     )
     seconds = latencies(folder / "log.jsonl")
     images = len(list((folder / "sent").rglob("*.dcm")))
-    print(f"studies {len(trial.whole)}, images {images}, kills {trial.kills}, disk full {trial.fills} times")
-    print(f"lost {trial.lost}, twice {trial.twice}, replaced by a later report {trial.replaced}")
+    print(f"studies {len(trial.whole)}, images {images}, disk full {trial.fills} times")
+    print(f"kills {len(trial.kills)}, {trial.kills_at_work} of them while a study was on its way")
+    print(
+        f"lost {trial.lost}, twice {trial.twice}, torn {trial.torn}, "
+        f"replaced by a later report {trial.replaced}"
+    )
     print(f"failed {dict(trial.failed) or 0}, processes left behind {trial.orphans}")
+    print(f"lines of the log with an identity {trial.identities}")
     print("in the log: " + ", ".join(f"{event} {number}" for event, number in trial.interrupted.items()))
     print(f"{trial.seconds:.0f} s, {60 * len(trial.whole) / trial.seconds:.1f} studies a minute")
     p50, p99 = np.percentile(seconds, (50, 99))
     print(f"from the last image to the result: p50 {p50:.1f} s, p99 {p99:.1f} s")
     total = sum(trial.steps.values())
     print("steps " + ", ".join(f"{step} {share / total:.0%}" for step, share in trial.steps.items()))
-    (first, at_first), (last, at_last) = trial.memory[len(trial.memory) // 4], trial.memory[-1]
-    print(f"memory {at_first} MB after {first} studies, {at_last} MB after {last}")
+    for done, held, own in (trial.memory[len(trial.memory) // 4], trial.memory[-1]):
+        print(f"memory {held} MB after {done} studies, {own} MB of it not from files")
     print(f"CPU of the node since its last start: {trial.cpu:.0f} s")
     if options.plot:
         draw_memory(trial, options.plot)
     if options.keep is None:
         shutil.rmtree(folder)
-    return int(bool(trial.lost or trial.twice or trial.failed or trial.orphans))
+    wrong = (trial.lost, trial.twice, trial.torn, trial.failed, trial.orphans, trial.identities)
+    return int(any(wrong))
 
 
 if __name__ == "__main__":

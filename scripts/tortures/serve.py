@@ -19,13 +19,14 @@ def kills(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
         trial = serve_trial.run(
             place, kills + 2, kills, associations=3, seed=seed + outcome.tried, up_seconds=UP_SECONDS
         )
-        bad = trial.lost + trial.twice + trial.orphans + sum(trial.failed.values())
-        outcome.tried += trial.kills
-        outcome.survived += max(0, trial.kills - bad)
+        bad = trial.lost + trial.twice + trial.torn + trial.orphans + sum(trial.failed.values())
+        outcome.tried += len(trial.kills)
+        outcome.survived += max(0, len(trial.kills) - bad)
         outcome.lost += trial.lost
+        outcome.torn += trial.torn
         outcome.orphans += trial.orphans
         outcome.seconds += trial.seconds
-        outcome.peak_mb = max(outcome.peak_mb, *(held for _, held in trial.memory))
+        outcome.peak_mb = max(outcome.peak_mb, *(held for _, held, _ in trial.memory))
         outcome.note("studies sent", len(trial.whole))
         outcome.note("reports replaced by those of more images", trial.replaced)
         if trial.twice:
