@@ -3,15 +3,14 @@
 from pathlib import Path
 
 import serve_trial
-from tortures.outcome import Keep, Outcome
+from tortures.outcome import Outcome
 
 KILLS_PER_ROUND = 20
 UP_SECONDS = (0.0, 12.0)
 
 
-def kills(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
+def kills(folder: Path, number: int, seed: int, outcome: Outcome) -> None:
     """Kill so often, in rounds after each of which everything that was sent must have arrived."""
-    outcome = Outcome()
     while outcome.tried < number:
         kills = min(KILLS_PER_ROUND, number - outcome.tried)
         place = folder / str(outcome.tried)
@@ -24,7 +23,6 @@ def kills(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
         outcome.survived += max(0, trial.kills - bad)
         outcome.lost += trial.lost
         outcome.orphans += trial.orphans
-        outcome.seconds += trial.seconds
         outcome.peak_mb = max(outcome.peak_mb, *(held for _, held in trial.memory))
         outcome.note("studies sent", len(trial.whole))
         outcome.note("reports replaced by those of more images", trial.replaced)
@@ -32,5 +30,4 @@ def kills(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
             outcome.fail(f"{trial.twice} studies with two final reports")
         for reason, studies in trial.failed.items():
             outcome.fail(f"{studies} studies given up: {reason}")
-        keep(outcome)
-    return outcome
+        outcome.keep()
