@@ -5,6 +5,9 @@ again until all its images have been accepted, as archives do. The destination, 
 a third of the time, and with `--disk` the node's disk is full for a fifth. At the end each study must be
 there exactly once: one report of each kind about all its images that are whole, beside those of fewer images
 that it replaces.
+
+A node that will be killed is forked off a process that has imported MONAI, so that it is killed at its work
+rather than during these seconds. Without kills, it is started as users start it.
 """
 
 import argparse
@@ -25,6 +28,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +40,7 @@ from own_disk import OwnDisk
 from prometheus_client.parser import text_string_to_metric_families
 from servers import free_port, is_up, wait_for
 from tortures.orphans import orphans_of
+from warm_processes import start
 
 from clnet.phantom import PhantomSettings, make_phantom
 from clnet.serve.ledger import Ledger
@@ -56,7 +61,8 @@ class Trial:
         lost, twice: reports that a study is without, or has two of.
         replaced: reports about fewer images, which a later one replaced.
         failed: studies that the node gave up, with the reason.
-        kills: how often it was killed.
+        kills: when it was killed, in seconds since 1970.
+        kills_at_work: how many of these came while a study was on its way.
         fills: how often its disk became full.
         interrupted: lines of the log about what could not be done, by event.
         seconds: how long it all took.
@@ -71,7 +77,8 @@ class Trial:
     twice: int = 0
     replaced: int = 0
     failed: Counter[str] = field(default_factory=Counter)
-    kills: int = 0
+    kills: list[float] = field(default_factory=list)
+    kills_at_work: int = 0
     fills: int = 0
     interrupted: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
@@ -124,14 +131,14 @@ class Server:
 
     def __init__(self, words: list[str], log: Path) -> None:
         self.words, self.log = words, log
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Any = None
         self.sessions: list[int] = []  # of each start
 
     def start(self) -> None:
         """Start it."""
         with self.log.open("a") as log:
             self.process = subprocess.Popen(self.words, stdout=log, stderr=log, start_new_session=True)
-            self.sessions.append(self.process.pid)
+        self.sessions.append(self.process.pid)
 
     def has_ended(self) -> bool:
         """Whether it ended by itself."""
@@ -144,18 +151,47 @@ class Server:
             self.process.wait()
 
 
-def send_all(studies: list[list[Path]], port: int, associations: int) -> list[threading.Thread]:
-    """Send studies by several senders at once; each study until all of it has been accepted."""
-    waiting: queue.SimpleQueue[list[Path]] = queue.SimpleQueue()
-    for files in studies:
-        waiting.put(files)
+class WarmServer(Server):
+    """One in Python that need not import MONAI first."""
+
+    def start(self) -> None:
+        """Start it."""
+        self.process = start(self.words[1:], self.log.parent, output=self.log, errors=self.log)
+        self.sessions.append(self.process.pid)
+
+    def has_ended(self) -> bool:
+        """Whether it ended by itself."""
+        return not self.process.is_alive()
+
+    def end(self, how: signal.Signals) -> None:
+        """End it by a signal, and wait."""
+        os.kill(self.process.pid, how)
+        self.process.join()
+
+
+def send_all(
+    studies: list[list[Path]], port: int, associations: int, per_minute: float = 0
+) -> list[threading.Thread]:
+    """Send studies by several senders at once; each study until all of it has been accepted.
+
+    Args:
+        studies: the files of each.
+        port: of the node.
+        associations: the number of senders.
+        per_minute: how many studies begin to be sent in a minute; 0 for as many as it takes.
+    """
+    waiting: queue.SimpleQueue[tuple[float, list[Path]]] = queue.SimpleQueue()
+    began, pause = time.monotonic(), 60 / per_minute if per_minute else 0
+    for number, files in enumerate(studies):
+        waiting.put((began + number * pause, files))
 
     def send() -> None:
         while True:
             try:
-                files = waiting.get_nowait()
+                begins, files = waiting.get_nowait()
             except queue.Empty:
                 return
+            time.sleep(max(0, begins - time.monotonic()))
             command = ["storescu", "-aec", "CLNET", "127.0.0.1", str(port), *map(str, files)]
             while subprocess.run(command, capture_output=True, check=False).returncode:
                 time.sleep(0.5)
@@ -217,6 +253,7 @@ def run(
     disk_mb: int = 0,
     size: Sequence[int] = SIZE,
     up_seconds: tuple[float, float] = UP_SECONDS,
+    per_minute: float = 0,
 ) -> Trial:
     """One trial; see the options. The node is up for so many seconds at a time, drawn between these."""
     trial, chance = Trial(), random.Random(seed)
@@ -242,14 +279,16 @@ def run(
         )
     )
     python = [sys.executable, "-m", "clnet.cli", "serve"]
-    node = Server([*python, "--config", str(config)], folder / "log.jsonl")
+    how = WarmServer if kills else Server
+    node = how([*python, "--config", str(config)], folder / "log.jsonl")
     archive = Server(
         ["storescp", "-aet", "STORESCP", "-od", str(folder / "archive"), "--fork", str(away)],
         folder / "archive.txt",
     )
     began = time.monotonic()
     node.start()
-    senders = send_all(files, dicom, associations)
+    wait_for(lambda: _is_up_again(node, http))
+    senders = send_all(files, dicom, associations, per_minute)
     for number in range(kills):
         if number % 3 == 0:
             archive.end(signal.SIGTERM) if archive.process else None
@@ -265,7 +304,7 @@ def run(
             wait_for(lambda: _is_up_again(node, http))
         time.sleep(chance.uniform(*up_seconds))
         node.end(signal.SIGKILL)
-        trial.kills += 1
+        trial.kills.append(time.time())
         node.start()
     if archive.process is None:
         archive.start()
@@ -293,6 +332,7 @@ def run(
     trial.interrupted.update(
         line["event"] for line in _lines(folder / "log.jsonl") if line["level"] != "info"
     )
+    trial.kills_at_work = kills_at_work(trial.kills, folder / "log.jsonl")
     if disk is not None:
         disk.close()
     judge(trial, folder / "archive")
@@ -308,6 +348,16 @@ def _is_up_again(node: Server, http: int) -> bool:
 
 def _lines(log: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+
+
+def kills_at_work(kills: list[float], log: Path) -> int:
+    """How many of the kills came between the first image of a study and its last result."""
+    times: dict[str, list[float]] = {}
+    for line in _lines(log):
+        if line["event"] in ("image received", "study done"):
+            time_of_line = datetime.fromisoformat(line["time"]).timestamp()
+            times.setdefault(line["study"], []).append(time_of_line)
+    return sum(any(min(each) < kill < max(each) for each in times.values()) for kill in kills)
 
 
 def latencies(log: Path) -> list[float]:
@@ -331,6 +381,9 @@ def options_of(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--studies", type=int, default=200)
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--associations", type=int, default=4)
+    parser.add_argument(
+        "--per-minute", type=float, default=0, metavar="N", help="send so many studies a minute"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--model", default="phantom", help="or `bundle`, the film model")
     parser.add_argument("--size", type=int, nargs=2, default=SIZE, metavar=("ROWS", "COLUMNS"))
@@ -356,10 +409,12 @@ def main(words: list[str]) -> int:
         options.model,
         options.disk,
         options.size,
+        per_minute=options.per_minute,
     )
     seconds = latencies(folder / "log.jsonl")
     images = len(list((folder / "sent").rglob("*.dcm")))
-    print(f"studies {len(trial.whole)}, images {images}, kills {trial.kills}, disk full {trial.fills} times")
+    print(f"studies {len(trial.whole)}, images {images}, disk full {trial.fills} times")
+    print(f"kills {len(trial.kills)}, {trial.kills_at_work} of them while a study was on its way")
     print(f"lost {trial.lost}, twice {trial.twice}, replaced by a later report {trial.replaced}")
     print(f"failed {dict(trial.failed) or 0}, processes left behind {trial.orphans}")
     print("in the log: " + ", ".join(f"{event} {number}" for event, number in trial.interrupted.items()))

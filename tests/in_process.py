@@ -18,9 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from monai.utils import set_determinism
-
-# One thread, so that runs can be compared to the bit, and no tracking server of the developer's.
-SETTINGS = {"OMP_NUM_THREADS": "1", "MLFLOW_TRACKING_URI": ""}
+from warm_processes import SETTINGS
 
 
 def run_module(module, *words, folder):

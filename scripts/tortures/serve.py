@@ -19,8 +19,8 @@ def kills(folder: Path, number: int, seed: int, outcome: Outcome) -> None:
             place, kills + 2, kills, associations=3, seed=seed + outcome.tried, up_seconds=UP_SECONDS
         )
         bad = trial.lost + trial.twice + trial.orphans + sum(trial.failed.values())
-        outcome.tried += trial.kills
-        outcome.survived += max(0, trial.kills - bad)
+        outcome.tried += len(trial.kills)
+        outcome.survived += max(0, len(trial.kills) - bad)
         outcome.lost += trial.lost
         outcome.orphans += trial.orphans
         outcome.peak_mb = max(outcome.peak_mb, *(held for _, held in trial.memory))

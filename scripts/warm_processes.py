@@ -1,8 +1,8 @@
 """Python processes that need not import MONAI first: they are forked by a server that has imported it.
 
-For tests in which the process matters (it is killed, it is one of several, its exit status is read) and the
-import of MONAI does not. Each process has its own folder, environment, command line, output and random
-numbers, and imports clnet by itself.
+For tests and trials in which the process matters (it is killed, it is one of several, its exit status is
+read) and the import of MONAI does not. Each process has its own folder, environment, command line, output and
+random numbers, and imports clnet by itself.
 """
 
 import atexit
@@ -15,23 +15,32 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from multiprocessing import forkserver
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
-from in_process import SETTINGS
-
+# One thread, so that runs can be compared to the bit, and no tracking server of the developer's.
+SETTINGS = {"OMP_NUM_THREADS": "1", "MLFLOW_TRACKING_URI": ""}
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["monai.bundle", "mlflow", "highdicom"])
 atexit.register(forkserver._forkserver._stop)  # and waits, so that `time` counts what its processes took
 
 
-def start(words, folder, environment=None, output=os.devnull, errors=os.devnull):
+def start(
+    words: Sequence[Any],
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    output: str | Path = os.devnull,
+    errors: str | Path = os.devnull,
+) -> BaseProcess:
     """Start `python words…`, as a `multiprocessing.Process` and the first of a process group.
 
     Args:
         words: `-m module …` or `-c code …`.
         folder: in which it runs.
-        environment: its variables; by default those of this process and `in_process.SETTINGS`.
+        environment: its variables; by default those of this process and `SETTINGS`.
         output: file that its output is appended to.
         errors: the same for standard error.
     """
@@ -42,7 +51,13 @@ def start(words, folder, environment=None, output=os.devnull, errors=os.devnull)
     return process
 
 
-def run(words, folder, environment=None, processes=1, timeout=600):
+def run(
+    words: Sequence[Any],
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    processes: int = 1,
+    timeout: float = 600,
+) -> "subprocess.CompletedProcess[str]":
     """Run `python words…` once, or several times with what torchrun tells each; as of `subprocess.run`."""
     with tempfile.TemporaryDirectory() as logs:
         outputs, errors = ([Path(logs, f"{rank}.{kind}") for rank in range(processes)] for kind in "oe")
@@ -67,25 +82,27 @@ def run(words, folder, environment=None, processes=1, timeout=600):
 class InsteadOfPopen:
     """`subprocess.Popen` of a script that runs `python … -m …` and appends its output to a file."""
 
-    def __init__(self, command, *, cwd, env, stdout, **_):
+    def __init__(
+        self, command: list[str], *, cwd: Path, env: Mapping[str, str], stdout: Any, **_: Any
+    ) -> None:
         self.process = start(command[command.index("-m") :], cwd, env, stdout.name, stdout.name)
 
-    def wait(self):
+    def wait(self) -> int | None:
         """Wait for its end; returns the exit status."""
         self.process.join()
         return self.process.exitcode
 
-    def terminate(self):
+    def terminate(self) -> None:
         """Send SIGTERM."""
         self.process.terminate()
 
 
-def usual():
+def usual() -> dict[str, str]:
     """The variables of a process that a test starts."""
     return {**os.environ, **SETTINGS}
 
 
-def _of_ranks(processes):
+def _of_ranks(processes: int) -> list[dict[str, str]]:
     """The variables by which torchrun tells each process who it is; none for one that is alone."""
     if processes == 1:
         return [{}]
@@ -96,7 +113,7 @@ def _of_ranks(processes):
     return [{**world, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(processes)]
 
 
-def _become(words, folder, environment, *files):
+def _become(words: list[str], folder: str, environment: dict[str, str], *files: str) -> None:
     """In the new process: do what `python words…` does."""
     os.setsid()
     for descriptor, file in enumerate(files, start=1):
