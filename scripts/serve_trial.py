@@ -254,8 +254,15 @@ def run(
     size: Sequence[int] = SIZE,
     up_seconds: tuple[float, float] = UP_SECONDS,
     per_minute: float = 0,
+    is_warm: bool = True,
 ) -> Trial:
-    """One trial; see the options. The node is up for so many seconds at a time, drawn between these."""
+    """One trial; see the options.
+
+    Args:
+        folder, studies, kills, associations, seed, model, disk_mb, size, per_minute: as of the options.
+        up_seconds: the node is up for so long at a time, drawn between these.
+        is_warm: whether a node that will be killed need not import MONAI.
+    """
     trial, chance = Trial(), random.Random(seed)
     disk = OwnDisk(folder / "node", disk_mb) if disk_mb else None
     files = make_studies(folder, studies, size, trial)
@@ -279,7 +286,7 @@ def run(
         )
     )
     python = [sys.executable, "-m", "clnet.cli", "serve"]
-    how = WarmServer if kills else Server
+    how = WarmServer if kills and is_warm else Server
     node = how([*python, "--config", str(config)], folder / "log.jsonl")
     archive = Server(
         ["storescp", "-aet", "STORESCP", "-od", str(folder / "archive"), "--fork", str(away)],

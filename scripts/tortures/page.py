@@ -15,8 +15,7 @@ KILLED = {
 }
 ABOUT_KILLS = {
     "predict": "Killed at a random moment of its run and started again until it ends by itself. After each "
-    "kill "
-    "every published file must be that of an undisturbed run, byte for byte, and at the end all of them must "
+    "kill every published file must be that of an undisturbed run, byte for byte, and at the end all of them must "
     "be there.",
     "training": "The same; at the end all weights, both checkpoints with their optimiser and counters, "
     "must equal "
