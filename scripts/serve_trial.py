@@ -258,10 +258,8 @@ def run(
 ) -> Trial:
     """One trial; see the options.
 
-    Args:
-        folder, studies, kills, associations, seed, model, disk_mb, size, per_minute: as of the options.
-        up_seconds: the node is up for so long at a time, drawn between these.
-        is_warm: whether a node that will be killed need not import MONAI.
+    The node is up for some seconds at a time, drawn between `up_seconds`. One that will be killed need not
+    import MONAI, if `is_warm`.
     """
     trial, chance = Trial(), random.Random(seed)
     disk = OwnDisk(folder / "node", disk_mb) if disk_mb else None

@@ -30,7 +30,7 @@ def kills(folder: Path, number: int, seed: int, outcome: Outcome) -> None:
             status = victim.wait(computed=chance.uniform(0, most[is_new]))
             if status is not None:
                 break
-            outcome.note("of programs started from nothing", is_new)
+            outcome.note("kills of programs started from nothing", is_new)
             outcome.orphans += (orphans := victim.kill())
             outcome.tried += 1
             found = contents(output)

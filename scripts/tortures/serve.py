@@ -32,7 +32,7 @@ def kills(folder: Path, number: int, seed: int, outcome: Outcome) -> None:
         outcome.lost += trial.lost
         outcome.orphans += trial.orphans
         outcome.peak_mb = max(outcome.peak_mb, *(held for _, held in trial.memory))
-        outcome.note("of programs started from nothing", kills * is_new)
+        outcome.note("kills of programs started from nothing", kills * is_new)
         outcome.note("killed while a study was on its way", trial.kills_at_work)
         outcome.note("studies sent", len(trial.whole))
         outcome.note("reports replaced by those of more images", trial.replaced)
