@@ -16,7 +16,6 @@ import json
 import os
 import queue
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -49,6 +48,7 @@ QUIET_SECONDS = 3
 UP_SECONDS = (0.0, 20.0)
 DAMAGED, HALF = 10, 10  # every so many studies
 SIZE = (128, 96)  # rows and columns of images
+PATIENT, UID_ROOT = "secret-patient-", "2.25."
 KINDS = ("SR", "PR", "OT")  # the modalities of the reports
 
 
@@ -59,22 +59,26 @@ class Trial:
     Attributes:
         whole: the SOPInstanceUIDs of the images to report on, by StudyInstanceUID.
         lost, twice: reports that a study is without, or has two of.
+        torn: reports that are not as the node wrote them.
         replaced: reports about fewer images, which a later one replaced.
         failed: studies that the node gave up, with the reason.
         kills: when it was killed, in seconds since 1970.
         kills_at_work: how many of these came while a study was on its way.
         fills: how often its disk became full.
         interrupted: lines of the log about what could not be done, by event.
-        seconds: how long it all took.
-        memory: (studies done, megabytes that the node held) from time to time, since the last kill.
+        seconds: how long it took, from when the node was up first.
+        memory: (studies done, megabytes that the node held, megabytes of these that are not from files, which
+            the system may drop and read again) from time to time, since the last kill.
         cpu: seconds of the node, since the last start.
         steps: seconds in each step, since the last start.
         orphans: processes of the node that outlived it.
+        identities: lines of the log that hold a PatientID or a UID.
     """
 
     whole: dict[str, set[str]] = field(default_factory=dict)
     lost: int = 0
     twice: int = 0
+    torn: int = 0
     replaced: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     kills: list[float] = field(default_factory=list)
@@ -82,10 +86,11 @@ class Trial:
     fills: int = 0
     interrupted: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
-    memory: list[tuple[int, int]] = field(default_factory=list)
+    memory: list[tuple[int, int, int]] = field(default_factory=list)
     cpu: float = 0.0
     steps: dict[str, float] = field(default_factory=dict)
     orphans: int = 0
+    identities: int = 0
 
 
 def make_studies(folder: Path, number: int, size: Sequence[int], trial: Trial) -> list[list[Path]]:
@@ -99,9 +104,9 @@ def make_studies(folder: Path, number: int, size: Sequence[int], trial: Trial) -
         sent = images[:2] if n % HALF == 1 else images
         for i, image in enumerate(sent):
             copy = pydicom.dcmread(io.BytesIO(_bytes_of(image)))
-            copy.StudyInstanceUID, copy.SeriesInstanceUID = f"2.25.1{n:05}", f"2.25.2{n:05}{i}"
-            copy.SOPInstanceUID = copy.file_meta.MediaStorageSOPInstanceUID = f"2.25.3{n:05}{i}"
-            copy.PatientID = f"trial-{n}"
+            copy.StudyInstanceUID, copy.SeriesInstanceUID = f"{UID_ROOT}1{n:05}", f"{UID_ROOT}2{n:05}{i}"
+            copy.SOPInstanceUID = copy.file_meta.MediaStorageSOPInstanceUID = f"{UID_ROOT}3{n:05}{i}"
+            copy.PatientID = f"{PATIENT}{n}"
             if n % DAMAGED == 0 and i == 0:
                 copy.PixelData = copy.PixelData[:100]
             else:
@@ -110,7 +115,7 @@ def make_studies(folder: Path, number: int, size: Sequence[int], trial: Trial) -
             file.parent.mkdir(parents=True, exist_ok=True)
             copy.save_as(file, enforce_file_format=True)
             files.append(file)
-        trial.whole[f"2.25.1{n:05}"] = whole
+        trial.whole[f"{UID_ROOT}1{n:05}"] = whole
         studies.append(files)
     return studies
 
@@ -202,14 +207,14 @@ def send_all(
     return threads
 
 
-def judge(trial: Trial, archive: Path) -> None:
-    """Compare what has arrived with what was sent."""
+def judge(trial: Trial, archive: Path, results: Path) -> None:
+    """Compare what has arrived with what was sent, and with the reports that the node wrote."""
     found: dict[tuple[str, str], list[set[str]]] = {(uid, kind): [] for uid in trial.whole for kind in KINDS}
     sent = {image for whole in trial.whole.values() for image in whole}
+    written = {_uid_of(file): file for file in results.rglob("*.dcm")}
     for file in archive.iterdir():
         report = pydicom.dcmread(file)
-        if "PixelData" in report:
-            report.pixel_array  # noqa: B018  raises an error unless it is whole
+        trial.torn += report != pydicom.dcmread(written[report.SOPInstanceUID])
         images = {e.value for e in report.iterall() if e.keyword == "ReferencedSOPInstanceUID"}
         found[report.StudyInstanceUID, report.Modality].append(images & sent)
     for (uid, _), reports in found.items():
@@ -219,10 +224,15 @@ def judge(trial: Trial, archive: Path) -> None:
         trial.replaced += len(reports) - final
 
 
-def _memory(process: int) -> int:
-    """Megabytes that a process holds."""
-    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
-    return pages * resource.getpagesize() // 2**20
+def _uid_of(report: Path) -> str:
+    return str(pydicom.dcmread(report, specific_tags=["SOPInstanceUID"]).SOPInstanceUID)
+
+
+def _memory(process: int) -> tuple[int, int]:
+    """Megabytes that a process holds, and those that are not from files."""
+    lines = (line.split() for line in Path(f"/proc/{process}/status").read_text().splitlines())
+    kilobytes = {words[0]: int(words[1]) for words in lines if words[0] in ("VmRSS:", "RssAnon:")}
+    return kilobytes["VmRSS:"] // 2**10, kilobytes["RssAnon:"] // 2**10
 
 
 def _cpu(process: int) -> float:
@@ -290,9 +300,9 @@ def run(
         ["storescp", "-aet", "STORESCP", "-od", str(folder / "archive"), "--fork", str(away)],
         folder / "archive.txt",
     )
-    began = time.monotonic()
     node.start()
     wait_for(lambda: _is_up_again(node, http))
+    began = time.monotonic()
     senders = send_all(files, dicom, associations, per_minute)
     for number in range(kills):
         if number % 3 == 0:
@@ -322,7 +332,7 @@ def run(
     def is_done() -> bool:
         counts = ledger.counts()
         if node.process is not None:
-            trial.memory.append((counts["done"], _memory(node.process.pid)))
+            trial.memory.append((counts["done"], *_memory(node.process.pid)))
             trial.cpu = _cpu(node.process.pid)
         return counts["done"] + counts["failed"] == studies and not any(s.is_alive() for s in senders)
 
@@ -337,10 +347,13 @@ def run(
     trial.interrupted.update(
         line["event"] for line in _lines(folder / "log.jsonl") if line["level"] != "info"
     )
+    trial.identities = sum(
+        PATIENT in line or UID_ROOT in line for line in (folder / "log.jsonl").read_text().splitlines()
+    )
     trial.kills_at_work = kills_at_work(trial.kills, folder / "log.jsonl")
+    judge(trial, folder / "archive", folder / "node" / "results")
     if disk is not None:
         disk.close()
-    judge(trial, folder / "archive")
     return trial
 
 
@@ -374,8 +387,11 @@ def draw_memory(trial: Trial, file: Path) -> None:
     """Write a plot of the node's memory over the studies that are done."""
     figure = Figure((7, 3), layout="constrained")
     axes = figure.add_subplot(xlabel="studies done", ylabel="memory of the node in MB")
-    axes.plot(*zip(*trial.memory, strict=True))
-    axes.set_ylim(0, 1.2 * max(megabytes for _, megabytes in trial.memory))
+    done, held, own = zip(*trial.memory, strict=True)
+    axes.plot(done, held, label="all")
+    axes.plot(done, own, label="not from files")
+    axes.set_ylim(0, 1.2 * max(held))
+    axes.legend(loc="lower right")
     axes.grid(alpha=0.3)
     figure.savefig(file, dpi=100)
 
@@ -420,22 +436,27 @@ def main(words: list[str]) -> int:
     images = len(list((folder / "sent").rglob("*.dcm")))
     print(f"studies {len(trial.whole)}, images {images}, disk full {trial.fills} times")
     print(f"kills {len(trial.kills)}, {trial.kills_at_work} of them while a study was on its way")
-    print(f"lost {trial.lost}, twice {trial.twice}, replaced by a later report {trial.replaced}")
+    print(
+        f"lost {trial.lost}, twice {trial.twice}, torn {trial.torn}, "
+        f"replaced by a later report {trial.replaced}"
+    )
     print(f"failed {dict(trial.failed) or 0}, processes left behind {trial.orphans}")
+    print(f"lines of the log with an identity {trial.identities}")
     print("in the log: " + ", ".join(f"{event} {number}" for event, number in trial.interrupted.items()))
     print(f"{trial.seconds:.0f} s, {60 * len(trial.whole) / trial.seconds:.1f} studies a minute")
     p50, p99 = np.percentile(seconds, (50, 99))
     print(f"from the last image to the result: p50 {p50:.1f} s, p99 {p99:.1f} s")
     total = sum(trial.steps.values())
     print("steps " + ", ".join(f"{step} {share / total:.0%}" for step, share in trial.steps.items()))
-    (first, at_first), (last, at_last) = trial.memory[len(trial.memory) // 4], trial.memory[-1]
-    print(f"memory {at_first} MB after {first} studies, {at_last} MB after {last}")
+    for done, held, own in (trial.memory[len(trial.memory) // 4], trial.memory[-1]):
+        print(f"memory {held} MB after {done} studies, {own} MB of it not from files")
     print(f"CPU of the node since its last start: {trial.cpu:.0f} s")
     if options.plot:
         draw_memory(trial, options.plot)
     if options.keep is None:
         shutil.rmtree(folder)
-    return int(bool(trial.lost or trial.twice or trial.failed or trial.orphans))
+    wrong = (trial.lost, trial.twice, trial.torn, trial.failed, trial.orphans, trial.identities)
+    return int(any(wrong))
 
 
 if __name__ == "__main__":

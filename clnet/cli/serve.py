@@ -85,7 +85,8 @@ def _serve(options: argparse.Namespace) -> int:
 def _status(ledger: "Ledger", _: argparse.Namespace) -> int:
     counts = ledger.counts()
     print("  ".join(f"{state} {number}" for state, number in counts.items()))
-    for study in ledger.last_studies(SHOWN):
+    failed, last = ledger.last_studies(SHOWN, "failed"), ledger.last_studies(SHOWN)
+    for study in dict.fromkeys([*failed, *last]):
         row = f"{study.study_id}  {study.state:<10}{study.images:>3} images  {study.reason}"
         print(row.rstrip())
     return int(bool(counts["failed"]))

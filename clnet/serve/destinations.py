@@ -63,6 +63,13 @@ class _Session(requests.Session):
         return super().request(*words, **options)
 
 
+def http_reason(error: requests.RequestException) -> str:
+    """Why a request failed. It names no address, which may hold the UID of a study."""
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        return f"the server answered HTTP {error.response.status_code}"
+    return f"the server cannot be reached ({type(error).__name__})"
+
+
 def web_client(address: str, session: requests.Session) -> DICOMwebClient:
     """A DICOMweb client of an address."""
     if urlsplit(address).scheme not in ("http", "https"):
@@ -103,11 +110,8 @@ def _send_by_stow(files: Sequence[Path], destination: Destination) -> None:
     client = web_client(str(destination.stow), session)
     try:
         answer = client.store_instances([pydicom.dcmread(file) for file in files])
-    except requests.HTTPError as error:
-        status = "an error" if error.response is None else error.response.status_code
-        raise SendError(f"the server answered HTTP {status}") from None
     except requests.RequestException as error:
-        raise SendError(f"the server cannot be reached ({type(error).__name__})") from None
+        raise SendError(http_reason(error)) from None
     failed = answer.get("FailedSOPSequence") or []
     if failed:
         raise SendError(f"the server failed to store {len(failed)} of {len(files)} objects")

@@ -2,6 +2,7 @@
 
 import time
 
+from clnet.files import system_words
 from clnet.serve.journal import Audit, log, warn
 from clnet.serve.metrics import Metrics
 from clnet.serve.spool import Accepted, RefusedError, Spool
@@ -47,4 +48,9 @@ class Intake:
         shown = "rejected" if status is None else f"0x{status:04X}"
         self._metrics.refused.labels(shown).inc()
         warn(f"{what} refused", status=shown, reason=reason)
-        self._audit.write("refused", what=what, status=shown, reason=reason, sender=sender, address=address)
+        try:
+            self._audit.write(
+                "refused", what=what, status=shown, reason=reason, sender=sender, address=address
+            )
+        except OSError as error:  # the sender is told why it is refused all the same
+            warn("audit log not written", reason=system_words(error))

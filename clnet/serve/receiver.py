@@ -14,7 +14,7 @@ from pynetdicom.transport import ThreadedAssociationServer
 
 from clnet.serve.intake import Intake
 from clnet.serve.settings import Dicom, Sender, ServeError, is_loopback
-from clnet.serve.spool import NOT_UNDERSTOOD, RefusedError
+from clnet.serve.spool import OUT_OF_RESOURCES, RefusedError
 
 # A-ASSOCIATE-RJ (PS3.8, 9.3.4): result, source, reason.
 CALLING_TITLE_UNKNOWN, CALLED_TITLE_UNKNOWN, BUSY = (1, 1, 3), (1, 1, 7), (2, 3, 1)
@@ -47,8 +47,10 @@ class Receiver:
         settings = self._settings
         handlers: list[evt.EventHandlerType] = [
             (evt.EVT_REQUESTED, self._admit),
+            (evt.EVT_REJECTED, self._note_too_many),
             (evt.EVT_C_ECHO, lambda _: 0x0000),
             (evt.EVT_C_STORE, self._store),
+            (evt.EVT_PDU_RECV, self._drop_excess),
         ]
         tls = settings.tls.server_context() if settings.tls else None
         try:
@@ -84,6 +86,21 @@ class Receiver:
         event.assoc.kill()
         self._intake.refused("association", None, reason, sender=calling, address=address)
 
+    def _note_too_many(self, event: evt.Event) -> None:
+        """Note what pynetdicom rejects by itself: one association more than are allowed at a time."""
+        peer = event.assoc.requestor
+        self._intake.refused(
+            "association", None, "too many associations", peer.ae_title.strip(), peer.address
+        )
+
+    def _drop_excess(self, event: evt.Event) -> None:
+        """Hold no more of an object than shows that it is too large; the rest is received and dropped."""
+        message, most = event.assoc.dimse.message, int(self._intake.spool.most_bytes)
+        held = message.data_set if message is not None else None
+        if held is not None and held.tell() > most:
+            held.seek(most + 1)
+            held.truncate()
+
     def _sender(self, ae_title: str, address: str) -> Sender | None:
         if not self._settings.senders and is_loopback(address):
             return Sender(ae_title=ae_title)
@@ -108,7 +125,8 @@ class Receiver:
             return 0x0000
         except RefusedError as refusal:
             answer.Status, answer.ErrorComment = refusal.status, str(refusal)[:64]
-        except Exception as error:  # such as a queue that cannot be written
-            self._intake.refused("image", NOT_UNDERSTOOD, type(error).__name__, peer.ae_title, peer.address)
-            answer.Status, answer.ErrorComment = NOT_UNDERSTOOD, "cannot be processed"
+        except Exception as error:  # such as a queue that cannot be written: not the fault of the image
+            reason = type(error).__name__
+            self._intake.refused("image", OUT_OF_RESOURCES, reason, peer.ae_title, peer.address)
+            answer.Status, answer.ErrorComment = OUT_OF_RESOURCES, "cannot be taken now"
         return answer

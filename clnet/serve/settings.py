@@ -158,6 +158,7 @@ class Poll(_Settings):
         days: how many, today included.
         every_seconds: how often.
         user, password_file, token_file: how to log in.
+        authority: certificates that the archive's must be signed by.
         priority: as of a sender.
     """
 
@@ -169,6 +170,7 @@ class Poll(_Settings):
     user: str | None = None
     password_file: Path | None = None
     token_file: Path | None = None
+    authority: Path | None = None
     priority: int = 0
 
     @model_validator(mode="after")

@@ -5,20 +5,28 @@ the process was killed.
 """
 
 import io
+from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
 import pydicom
 import requests
+from dicomweb_client import DICOMwebClient
 
-from clnet.serve.destinations import http_session, web_client
+from clnet.errors import ClnetError
+from clnet.serve.destinations import http_reason, http_session, web_client
 from clnet.serve.intake import Intake
+from clnet.serve.journal import warn
 from clnet.serve.ledger import Ledger
 from clnet.serve.settings import Poll
 from clnet.serve.spool import OUT_OF_RESOURCES, RefusedError
 
 MOST_CHANGES = 100
+
+
+class SourceError(ClnetError):
+    """An archive that cannot be asked."""
 
 
 class Source:
@@ -33,20 +41,29 @@ class Source:
     def __init__(self, settings: Poll, intake: Intake, ledger: Ledger) -> None:
         self.settings = settings
         self._intake, self._ledger = intake, ledger
-        self._session = http_session(settings.user, settings.password_file, settings.token_file)
+        self._session = http_session(
+            settings.user, settings.password_file, settings.token_file, settings.authority
+        )
+        self._refused: set[str] = set()  # SOPInstanceUIDs of what would be refused again
 
     def poll(self) -> None:
         """Fetch what is new."""
-        if self.settings.orthanc:
-            self._follow_changes(self.settings.orthanc.rstrip("/"))
-        elif self.settings.qido:
-            self._ask(self.settings.qido)
+        try:
+            if self.settings.orthanc:
+                self._follow_changes(self.settings.orthanc.rstrip("/"))
+            elif self.settings.qido:
+                self._ask(self.settings.qido)
+        except requests.RequestException as error:
+            raise SourceError(http_reason(error)) from None
 
     def _follow_changes(self, address: str) -> None:
         place = f"changes of {self.settings.name} {address}"
         while True:
-            since = self._ledger.note(place) or "0"
-            page = self._json(f"{address}/changes?since={int(since)}&limit={MOST_CHANGES}")
+            since = int(self._ledger.note(place) or "0")
+            if since > self._json(f"{address}/changes?last")["Last"]:
+                warn("archive was set up anew", source=self.settings.name)
+                since = 0
+            page = self._json(f"{address}/changes?since={since}&limit={MOST_CHANGES}")
             for change in page["Changes"]:
                 if change["ChangeType"] == "StableStudy":
                     self._fetch_study(address, change["ID"])
@@ -63,38 +80,38 @@ class Source:
                 return  # it was deleted since
             raise
         for instance in instances:
-            if self._intake.spool.has(study, instance["MainDicomTags"]["SOPInstanceUID"]):
+            image = instance["MainDicomTags"]["SOPInstanceUID"]
+            if self._is_known(study, image):
                 continue
             kind = self._get(f"{address}/instances/{instance['ID']}/metadata/SopClassUid").text
             if kind in self._intake.spool.classes:
-                self._take(self._get(f"{address}/instances/{instance['ID']}/file").content)
+                self._take(image, self._get(f"{address}/instances/{instance['ID']}/file").content)
 
     def _ask(self, address: str) -> None:
         client = web_client(address, self._session)
         today = date.today()
         first = today - timedelta(days=self.settings.days - 1)
-        days = f"{first:%Y%m%d}-{today:%Y%m%d}"
-        for found in client.search_for_studies(search_filters={"ModalitiesInStudy": "MG", "StudyDate": days}):
-            study = pydicom.Dataset.from_json(found).StudyInstanceUID
+        filters = {"ModalitiesInStudy": "MG", "StudyDate": f"{first:%Y%m%d}-{today:%Y%m%d}"}
+        for study in studies_in(client, filters):
             for listed in client.search_for_instances(study):
                 tags = pydicom.Dataset.from_json(listed)
-                names = (tags.SeriesInstanceUID, tags.SOPInstanceUID)
-                if tags.SOPClassUID in self._intake.spool.classes and not self._intake.spool.has(
-                    study, names[1]
-                ):
+                series, image = tags.SeriesInstanceUID, tags.SOPInstanceUID
+                if tags.SOPClassUID in self._intake.spool.classes and not self._is_known(study, image):
                     file = io.BytesIO()
-                    image = client.retrieve_instance(study, *names)
-                    image.save_as(file, enforce_file_format=True)
-                    self._take(file.getvalue())
+                    client.retrieve_instance(study, series, image).save_as(file, enforce_file_format=True)
+                    self._take(image, file.getvalue())
 
-    def _take(self, data: bytes) -> None:
+    def _is_known(self, study: str, image: str) -> bool:
+        return image in self._refused or self._intake.spool.has(study, image)
+
+    def _take(self, image: str, data: bytes) -> None:
         try:
             host = urlsplit(self.settings.orthanc or self.settings.qido or "").hostname or ""
             self._intake.take(data, self.settings.name, host, self.settings.priority)
         except RefusedError as refusal:
             if refusal.status == OUT_OF_RESOURCES and len(data) <= self._intake.spool.most_bytes:
                 raise  # it can be fetched later
-            # else it has been logged, and would be refused for ever
+            self._refused.add(image)
 
     def _get(self, address: str) -> requests.Response:
         answer = self._session.get(address)
@@ -103,3 +120,15 @@ class Source:
 
     def _json(self, address: str) -> Any:
         return self._get(address).json()
+
+
+def studies_in(client: DICOMwebClient, filters: dict[str, str]) -> Iterator[str]:
+    """The StudyInstanceUIDs of an archive, of which many list no more than some hundred at a time."""
+    seen: set[str] = set()
+    while True:
+        page = client.search_for_studies(search_filters=filters, offset=len(seen))
+        new = {pydicom.Dataset.from_json(found).StudyInstanceUID for found in page} - seen
+        if not new:
+            return
+        yield from new
+        seen |= new

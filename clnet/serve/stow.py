@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from clnet.serve.intake import Intake
-from clnet.serve.spool import NOT_UNDERSTOOD, Accepted, RefusedError
+from clnet.serve.spool import OUT_OF_RESOURCES, Accepted, RefusedError
 
 
 async def store(request: Request, intake: Intake) -> Response:
@@ -33,8 +33,8 @@ async def store(request: Request, intake: Intake) -> Response:
                 failed.append(_failure(refusal.status))
                 continue
             except Exception as error:
-                intake.refused("image", NOT_UNDERSTOOD, type(error).__name__, "STOW-RS", address)
-                failed.append(_failure(NOT_UNDERSTOOD))
+                intake.refused("image", OUT_OF_RESOURCES, type(error).__name__, "STOW-RS", address)
+                failed.append(_failure(OUT_OF_RESOURCES))
                 continue
             taken.append(_reference(accepted, study))
     except FormParserError:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 import pydicom
 import pytest
 from full_disk import full_disk
+from pynetdicom import AE
+from pynetdicom.sop_class import Verification
 from serve_images import copy_of, studies
 from servers import free_port
 from serving import make_certificate, needs, storescu, write_study
@@ -87,6 +89,31 @@ def test_a_stranger_is_rejected_even_if_a_full_disk_keeps_that_from_the_audit_lo
     assert "Calling AE Title Not Recognized" in said
 
 
+@pytest.mark.parametrize("room", [0, 30_000], ids=["for nothing", "for the image, not for the queue"])
+def test_a_sender_reads_that_the_disk_is_full_whatever_cannot_be_written(node, tmp_path, room):
+    study = write_study(tmp_path / "study", copy_of(studies()[0][:1], 9))
+    with full_disk(room):
+        said = storescu(node.port, study)
+    assert "OutOfResources" in said.stdout + said.stderr
+    assert node.ledger.last_studies(5) == []
+    assert storescu(node.port, study).returncode == 0
+
+
+def test_one_association_too_many_is_rejected_and_noted(tmp_path):
+    with listening(tmp_path / "node", most_associations=1) as node:
+        other = AE("STORESCU")
+        other.add_requested_context(Verification)
+        held = other.associate("127.0.0.1", node.port, ae_title="CLNET")
+        code, said = node.echo()
+        held.release()
+        assert code == 1
+        assert "Local Limit Exceeded" in said
+        (audit,) = (node.folder / "audit").iterdir()
+        (line,) = map(json.loads, audit.read_text().splitlines())
+        assert (line["event"], line["reason"]) == ("refused", "too many associations")
+        assert line["sender"] == "STORESCU"
+
+
 def test_a_study_is_in_the_queue_when_it_has_been_sent(node, tmp_path):
     study = copy_of(studies()[0], 1)
     said = storescu(node.port, write_study(tmp_path / "study", study))
@@ -118,6 +145,21 @@ def test_refusals_are_in_the_log_of_the_sender(node, tmp_path):
     (audit,) = (node.folder / "audit").iterdir()
     statuses = [json.loads(line).get("status") for line in audit.read_text().splitlines()]
     assert statuses == [None, "0x0111", "0xA700", "0xA700"]
+
+
+def test_no_more_of_an_object_is_held_than_shows_that_it_is_too_large(node, tmp_path, monkeypatch):
+    (image,) = copy_of(studies()[0][:1], 7)
+    image.add_new(0x00091010, "OB", b"\0" * 50 * 10**6)
+    held, accept = [], node.spool.accept
+    monkeypatch.setattr(
+        node.spool, "accept", lambda data, *words: held.append(len(data)) or accept(data, *words)
+    )
+    said = storescu(node.port, write_study(tmp_path / "huge", [image]))
+    assert "OutOfResources" in said.stdout + said.stderr
+    (bytes_held,) = held
+    assert 10**6 < bytes_held < 1.2 * 10**6
+    study = write_study(tmp_path / "next", copy_of(studies()[0], 8))
+    assert storescu(node.port, study).returncode == 0  # and the node goes on
 
 
 def test_half_an_object_leaves_nothing(node, tmp_path):

@@ -13,6 +13,7 @@ from servers import ask_orthanc, free_port, start_orthanc, wait_for
 from serving import FAST, NodeHere, echo, needs, serving, storescp, storescu, write_study
 
 from clnet.cli.main import main
+from clnet.serve.ledger import Ledger
 
 KINDS = {"SR", "PR", "OT"}  # what `clnet predict` writes by default: measurements, presentation, picture
 TOKEN = "a-token-for-tests"  # noqa: S105
@@ -271,6 +272,54 @@ def test_an_orthanc_gives_studies_and_takes_reports(way, tmp_path):
             assert node.metric('clnet_steps_total{end="done",step="analyse"}') == 1
         finally:
             node.stop()
+
+
+def finish_studies(ledger, spool, *numbers):
+    """Studies that were done, one second after the other."""
+    for number in numbers:
+        accepted = spool.accept(bytes_of(copy_of(studies()[0][:1], number)[0]), "SENDER")
+        ledger.close_quiet(before=time.time())
+        ledger.begin_analysis(accepted.study_id, 1, again=0)
+        ledger.analysed(accepted.study_id, 1, 0, "", [], now=float(number))
+        yield accepted.study_id
+
+
+def test_finished_studies_are_removed_by_age_and_the_oldest_first_while_space_is_short(tmp_path, monkeypatch):
+    from clnet.serve.node import Node, ServeSettings  # and with it MONAI
+
+    days, day = {"retention": {"days": 20, "free_gb": 1}}, 86400
+    node = Node(ServeSettings(folder=tmp_path, model="phantom", **days))
+    ledger, spool = node._ledger, node._spool
+    first, second, third = finish_studies(ledger, spool, 101, 102, 103)
+    monkeypatch.setattr(spool, "free", lambda: 2 * 10**9)
+    node._clean(101.5 + 20 * day)
+    assert [ledger.study(study) is None for study in (first, second, third)] == [True, False, False]
+    frees = iter([0, 2 * 10**9])
+    monkeypatch.setattr(spool, "free", lambda: next(frees))
+    node._clean(103.5)
+    assert [ledger.study(study) is None for study in (first, second, third)] == [True, True, False]
+    assert [spool.images_of(study).exists() for study in (first, second, third)] == [False, False, True]
+    monkeypatch.setattr(spool, "free", lambda: 2 * 10**9)
+    unfinished = spool.accept(bytes_of(copy_of(studies()[0][:1], 104)[0]), "SENDER").study_id
+    monkeypatch.setattr(spool, "free", lambda: 0)
+    node._clean(1000 * day)
+    assert [study.study_id for study in ledger.last_studies(9)] == [unfinished]  # it is never removed
+    ledger.close()
+
+
+def test_status_shows_failed_studies_however_many_came_after_them(tmp_path, capsys):
+    ledger = Ledger(f"sqlite:///{tmp_path / 'queue.sqlite'}")
+    (tmp_path / "serve.yaml").write_text(f"folder: {tmp_path}")
+    for number in range(30):
+        ledger.received(f"{number:016}", "image", "SENDER", "MG", 0, now=number)
+    ledger.close_quiet(before=0)
+    ledger.begin_analysis("0" * 16, 1, again=0)
+    ledger.analysis_failed("0" * 16, 1, "no memory", None, now=1)
+    ledger.close()
+    assert main(["serve", "status", "--config", str(tmp_path / "serve.yaml")]) == 1
+    said = capsys.readouterr().out
+    assert "no memory" in said
+    assert said.count("failed ") == 2  # the number, and the study once
 
 
 def test_reports_of_an_analysis_that_a_full_disk_ended_are_not_sent(tmp_path):

@@ -1,15 +1,18 @@
 """The commands and examples of docs/serve.md, and its trial in a small form."""
 
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pydicom
 import pytest
 import serve_trial
 import yaml
 from page_commands import ROOT, commands_of
+from pydantic import BaseModel
 from serving import ServedNode, needs
 
 from clnet.cli.main import main
@@ -40,10 +43,23 @@ def test_every_command_of_the_page_runs(tmp_path, monkeypatch, capsys):
             serve_trial.options_of(words)
 
 
+def settings_in(model, place=""):
+    """(place, names) of all settings of a model, and of the models in it."""
+    yield place, set(model.model_fields)
+    for name, one in model.model_fields.items():
+        for kind in (one.annotation, *get_args(one.annotation)):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from settings_in(kind, f"{place}.{name}".strip("."))
+
+
 def test_every_setting_is_on_the_page():
     text = (ROOT / PAGE).read_text(encoding="utf-8")
-    for name in ServeSettings.model_fields:
-        assert f"`{name}" in text, name
+    table = text[text.index("| setting |") : text.index("## What happens")].splitlines()
+    for place, names in settings_in(ServeSettings):
+        top = place.partition(".")[0]
+        rows = " ".join(row for row in table if f"`{top}" in row or (".tls`" in row and "tls" in place))
+        words = set(re.findall(r"\w+", " ".join(re.findall("`[^`]+`", rows))))
+        assert names - words == set(), place
 
 
 def test_the_example_settings_are_valid():
@@ -65,13 +81,18 @@ def test_systemd_understands_the_unit(tmp_path):
     assert "clnet.service" not in said.stderr
 
 
+def test_a_node_that_was_drained_is_not_started_again():
+    """It ends with status 0, after which systemd's `on-failure` leaves it alone and `always` does not."""
+    assert "\nRestart=on-failure\n" in (EXAMPLES / "clnet.service").read_text()
+
+
 @pytest.mark.slow
 @needs("storescu", "storescp")
 def test_nothing_is_lost_while_the_node_is_killed(tmp_path):
     trial = serve_trial.run(tmp_path, studies=12, kills=4, seed=1)
     assert len(trial.kills) == 4
     assert len(trial.whole) == 12
-    assert (trial.lost, trial.twice, dict(trial.failed)) == (0, 0, {})
+    assert (trial.lost, trial.twice, trial.torn, dict(trial.failed), trial.identities) == (0, 0, 0, {}, 0)
     assert len(serve_trial.latencies(tmp_path / "log.jsonl")) > 0
 
 

@@ -69,7 +69,7 @@ def test_the_ledger_takes_the_same_steps_in_postgresql(database):
 
 @needs("storescu")
 def test_two_nodes_share_the_work_and_one_takes_over_from_the_other(database, tmp_path):
-    number = 6
+    number = 10
     common = {
         "folder": str(tmp_path / "common"),
         "queue": database,
@@ -82,12 +82,16 @@ def test_two_nodes_share_the_work_and_one_takes_over_from_the_other(database, tm
         for n in range(number):
             folder = write_study(tmp_path / f"study{n}", copy_of(studies()[0], 20 + n))
             assert storescu(first.dicom, folder).returncode == 0
-        wait_for(lambda: second.events("started"))
         wait_for(lambda: second.events("analysed"))
-        second.kill()  # in the middle of the next one, perhaps
+        wait_for(lambda: first.states()["analysing"] == 2)  # one by each node
+        second.kill()
         first.wait_until(done=number)
         done = [event["study"] for node in (first, second) for event in node.events("analysed")]
         assert sorted(done) == sorted(set(done))
+        assert len(first.events("job of a node that died")) == 1
+        audit = (tmp_path / "common" / "audit").glob("*.jsonl")
+        sent = [line for file in audit for line in file.read_text().splitlines() if '"sent"' in line]
+        assert len(sent) == len(set(sent)) == 3 * number
         shared = list((tmp_path / "share").iterdir())
         assert len(shared) == number
         reports = [pydicom.dcmread(folder / "measurements.dcm") for folder in shared]

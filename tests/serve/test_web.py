@@ -14,7 +14,8 @@ from clnet.serve.intake import Intake
 from clnet.serve.journal import Audit
 from clnet.serve.ledger import Ledger
 from clnet.serve.metrics import Metrics
-from clnet.serve.settings import Http, Tls
+from clnet.serve.settings import Http, Poll, Tls
+from clnet.serve.sources import Source, SourceError
 from clnet.serve.spool import Spool
 from clnet.serve.web import Web
 
@@ -23,7 +24,7 @@ TOKEN = "a-token-for-tests"  # noqa: S105
 
 @contextmanager
 def listening(folder, tls):
-    """A web server behind which there is a queue and no model; yields its address and the queue."""
+    """A web server behind which there is a queue and no model: (its address, the queue, the intake)."""
     (folder / "token").write_text(TOKEN)
     ledger, metrics, port = Ledger(f"sqlite:///{folder / 'queue.sqlite'}"), Metrics(), free_port()
     audit = Audit(folder / "audit")
@@ -31,7 +32,7 @@ def listening(folder, tls):
     http = Http(port=port, tls=tls, stow=True, status_page=True, token_file=folder / "token")
     web = Web(http, ledger, intake, metrics, audit, lambda: ([], []))
     web.start()
-    yield f"https://127.0.0.1:{port}", ledger
+    yield f"https://127.0.0.1:{port}", ledger, intake
     web.stop()
     ledger.close()
     audit.close()
@@ -48,7 +49,7 @@ def curl(address, *words):
 def test_with_tls_pages_are_for_those_who_trust_the_authority(tmp_path):
     authority = make_certificate(tmp_path, "authority")
     key, certificate = make_certificate(tmp_path, "node", authority)
-    with listening(tmp_path, Tls(certificate=certificate, key=key)) as (address, ledger):
+    with listening(tmp_path, Tls(certificate=certificate, key=key)) as (address, ledger, intake):
         trusted = ["--cacert", authority[1]]
         assert curl(f"{address}/health", *trusted) == (0, "200")
         assert curl(f"{address}/status", *trusted) == (0, "401")
@@ -63,6 +64,10 @@ def test_with_tls_pages_are_for_those_who_trust_the_authority(tmp_path):
         assert ledger.last_studies(5)[0].images == 4
         with pytest.raises(requests.exceptions.SSLError):
             http_session(None, None, tmp_path / "token").get(f"{address}/health")
+        for trusts, answer in ((authority[1], "HTTP 404"), (None, "cannot be reached")):
+            archive = Poll(name="archive", orthanc=address, authority=trusts)
+            with pytest.raises(SourceError, match=f"the server .*{answer}"):
+                Source(archive, intake, ledger).poll()
 
 
 @needs("openssl", "curl")
@@ -71,7 +76,7 @@ def test_with_an_authority_only_clients_with_its_certificate_get_in(tmp_path):
     key, certificate = make_certificate(tmp_path, "node", authority)
     own_key, own_certificate = make_certificate(tmp_path, "client", authority)
     tls = Tls(certificate=certificate, key=key, authority=authority[1])
-    with listening(tmp_path, tls) as (address, _):
+    with listening(tmp_path, tls) as (address, *_):
         trusted = ["--cacert", authority[1]]
         assert curl(f"{address}/health", *trusted, "--cert", own_certificate, "--key", own_key) == (0, "200")
         assert curl(f"{address}/health", *trusted)[1] == "000"
