@@ -44,8 +44,8 @@ counted:
 ./scripts/torture
 ```
 
-does a little of everything in some minutes and writes this page; `./scripts/torture --full` takes hours. What
-is promised is in [SECURITY.md](../SECURITY.md)."""
+does a little of everything in some minutes and writes this page; `./scripts/torture --full` takes hours, and
+with `--resume` adds to the figures that are there. What is promised is in [SECURITY.md](../SECURITY.md)."""
 
 
 def page_of(result: Mapping[str, Any]) -> str:
