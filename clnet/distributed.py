@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from clnet.errors import ClnetError
+from clnet.processes import end_with_torchrun
 
 T = TypeVar("T")
 
@@ -26,6 +27,7 @@ def join_processes() -> None:
     """Meet the other processes that torchrun started; nccl between GPUs, gloo between CPUs."""
     if "RANK" not in os.environ:
         raise ProcessesError("start several processes with torchrun --nproc_per_node N -m monai.bundle …")
+    end_with_torchrun()
     idist.initialize("nccl" if torch.cuda.is_available() else "gloo")
     # gloo's threads end with the last reference to the group, and a network that is wrapped for several
     # processes holds one, in a cycle. A thread that still lets go of a tensor while Python itself ends would

@@ -4,7 +4,7 @@ import multiprocessing
 import os
 import threading
 import time
-from multiprocessing.process import BaseProcess
+from collections.abc import Callable
 
 SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -16,18 +16,32 @@ def end_with_parent(*_: object) -> None:
     its pipes. For `DataLoader` (``worker_init_fn``) and `ProcessPoolExecutor` (``initializer``).
     """
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
-
-
-def _end_after(parent: BaseProcess) -> None:
+    if parent is None:
+        return
     if os.getppid() == parent.pid:
-        while os.getppid() == parent.pid:
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+        _end_unless(lambda: os.getppid() == parent.pid)
     else:  # a fork server started this process, or the parent was killed before it came here
-        while parent.is_alive() and _is_there(parent.pid):
+        _end_unless(lambda: parent.is_alive() and _is_there(parent.pid))
+
+
+def end_with_torchrun() -> None:
+    """End this process soon after the torchrun that started it, if one did.
+
+    torchrun ends its processes when it is told to end, but not when it is killed; they would go on, and a
+    second run would write to the same folder as they do.
+    """
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        torchrun = os.getppid()
+        _end_unless(lambda: os.getppid() == torchrun)
+
+
+def _end_unless(is_alive: Callable[[], bool]) -> None:
+    def watch() -> None:
+        while is_alive():
             time.sleep(SECONDS_BETWEEN_LOOKS)
-    os._exit(1)  # nobody is left who could be told
+        os._exit(1)  # nobody is left who could be told
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _is_there(process: int | None) -> bool:

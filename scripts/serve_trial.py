@@ -264,8 +264,13 @@ def run(
     size: Sequence[int] = SIZE,
     up_seconds: tuple[float, float] = UP_SECONDS,
     per_minute: float = 0,
+    is_warm: bool = True,
 ) -> Trial:
-    """One trial; see the options. The node is up for so many seconds at a time, drawn between these."""
+    """One trial; see the options.
+
+    The node is up for some seconds at a time, drawn between `up_seconds`. One that will be killed need not
+    import MONAI, if `is_warm`.
+    """
     trial, chance = Trial(), random.Random(seed)
     disk = OwnDisk(folder / "node", disk_mb) if disk_mb else None
     files = make_studies(folder, studies, size, trial)
@@ -289,7 +294,7 @@ def run(
         )
     )
     python = [sys.executable, "-m", "clnet.cli", "serve"]
-    how = WarmServer if kills else Server
+    how = WarmServer if kills and is_warm else Server
     node = how([*python, "--config", str(config)], folder / "log.jsonl")
     archive = Server(
         ["storescp", "-aet", "STORESCP", "-od", str(folder / "archive"), "--fork", str(away)],

@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from machine import machine
-from tortures.outcome import Keep, Outcome
+from tortures.outcome import Outcome
 from tortures.page import page_of
 
 ROOT = Path(__file__).parent.parent
@@ -28,7 +29,7 @@ VERSIONS = (
     "pylibjpeg-libjpeg",
     "pylibjpeg-openjpeg",
 )
-Act = Callable[[Path, int, int, Keep], Outcome]
+Act = Callable[[Path, int, int, Outcome], None]
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Part:
         module, function: of `tortures` that does it; imported when it is its turn.
         short, usual, full: how much: kills, inputs, or seconds for each reader or server.
         needs: a file without which it cannot be done, and how to get it.
+        resumes: whether it can add to what was done before.
     """
 
     module: str
@@ -47,11 +49,12 @@ class Part:
     usual: int
     full: int
     needs: tuple[str, str] = ("", "")
+    resumes: bool = True
 
-    def act(self, folder: Path, amount: int, seed: int, keep: Keep) -> Outcome:
-        """Do it."""
+    def act(self, folder: Path, amount: int, seed: int, outcome: Outcome) -> None:
+        """Do it, until so much has been tried."""
         function: Act = getattr(importlib.import_module(f"tortures.{self.module}"), self.function)
-        return function(folder, amount, seed, keep)
+        function(folder, amount, seed, outcome)
 
     def missing(self) -> str:
         """What is not there and how to get it; "" if it can be done."""
@@ -65,14 +68,14 @@ UNSHARE = ("unshare", "it is part of Linux")
 PARTS = {
     "predict": Part("predict", "kills", 2, 20, 200),
     "training": Part("training", "kills", 2, 20, 200),
-    "label": Part("saves", "kills", 10, 200, 200, LABEL_VENV),
+    "label": Part("saves", "kills", 10, 200, 200, LABEL_VENV, resumes=False),
     "serve": Part("serve", "kills", 0, 20, 200, DCMTK),
     "full_disk": Part("disks", "full", 0, 6, 40, UNSHARE),
     "vanishing": Part("disks", "vanish", 1, 20, 200),
     "inputs": Part("inputs", "mutants", 400, 5000, 50_000),
-    "fuzzing": Part("fuzzing", "fuzz", 3, 60, 900),
-    "serve_http": Part("web", "serve", 0, 60, 900),
-    "label_http": Part("web", "label", 0, 60, 900, LABEL_VENV),
+    "fuzzing": Part("fuzzing", "fuzz", 3, 60, 900, resumes=False),
+    "serve_http": Part("web", "serve", 0, 60, 900, resumes=False),
+    "label_http": Part("web", "label", 0, 60, 900, LABEL_VENV, resumes=False),
 }
 
 
@@ -86,6 +89,7 @@ def options_of(words: Sequence[str]) -> argparse.Namespace:
     amount.add_argument("--amount", type=int, metavar="N", help="kills, inputs, or seconds, of each part")
     parser.add_argument("--seed", type=int, default=0, help="of the kill points and the damage (0)")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where the page is written (docs)")
+    parser.add_argument("--resume", action="store_true", help="add to the kept figures of these versions")
     parser.add_argument("--page", action="store_true", help="only write the page, from the kept figures")
     return parser.parse_args(words)
 
@@ -105,14 +109,21 @@ def main(words: Sequence[str]) -> int:
         if not amount or part.missing():
             print(f"{name:<12}left out{': ' + part.missing() if amount else ''}", flush=True)
             continue
+        outcome = Outcome()
+        kept = dict(result.get(name, {}))
+        if options.resume and part.resumes and _are_alike(kept.pop("about", {}), about(options.seed)):
+            outcome = Outcome(**kept)
+        began = time.monotonic() - outcome.seconds
 
-        def keep(outcome: Outcome, name: str = name) -> None:
+        def save(outcome: Outcome, name: str = name, began: float = began) -> None:
+            outcome.seconds = time.monotonic() - began
             result[name] = {"about": about(options.seed), **outcome.to_json()}
             file.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
+        outcome.save = save
         with tempfile.TemporaryDirectory(prefix=f"torture_{name}_") as folder:
-            outcome = part.act(Path(folder), amount, options.seed, keep)
-        keep(outcome)
+            part.act(Path(folder), amount, options.seed, outcome)
+        outcome.keep()
         is_good &= outcome.is_good
         print(
             f"{name:<12}tried {outcome.tried}, survived {outcome.survived}, lost {outcome.lost}, torn "
@@ -135,6 +146,11 @@ def about(seed: int) -> dict[str, Any]:
         "date": date.today().isoformat(),
         "seed": seed,
     }
+
+
+def _are_alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two parts were done with the same versions and seed, if on other days."""
+    return all(one.get(key) == other[key] for key in ("machine", "versions", "seed"))
 
 
 if __name__ == "__main__":

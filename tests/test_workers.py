@@ -67,6 +67,18 @@ if __name__ == "__main__":
     time.sleep(600)
 """
 
+OF_TORCHRUN = """
+import os, sys, time
+from pathlib import Path
+from clnet.distributed import join_processes
+
+join_processes()
+part = Path(os.environ["RANK"] + ".part")
+part.write_text(str(os.getpid()))
+part.rename(os.environ["RANK"])
+time.sleep(600)
+"""
+
 
 def is_alive(number):
     try:
@@ -126,3 +138,18 @@ def test_loaders_end_when_a_prediction_is_killed(tmp_path):
     workers = [int(number) for number in (tmp_path / "workers").read_text().split()]
     assert left_after_kill(process.pid, workers) == []
     process.join()
+
+
+@pytest.mark.slow
+def test_processes_of_torchrun_end_when_torchrun_is_killed(tmp_path):
+    (tmp_path / "script.py").write_text(OF_TORCHRUN)
+    words = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "script.py"]
+    with (tmp_path / "log.txt").open("w") as log:
+        torchrun = subprocess.Popen([sys.executable, *words], cwd=tmp_path, stdout=log, stderr=log)
+    files = [tmp_path / "0", tmp_path / "1"]
+    deadline = time.monotonic() + 500
+    while not all(file.exists() for file in files):
+        assert torchrun.poll() is None and time.monotonic() < deadline, (tmp_path / "log.txt").read_text()
+        time.sleep(0.1)
+    assert left_after_kill(torchrun.pid, [int(file.read_text()) for file in files]) == []
+    torchrun.wait()

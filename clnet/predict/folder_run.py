@@ -7,8 +7,8 @@ process takes its share of the studies, and the first writes the common files.
 """
 
 import os
-from collections.abc import Collection, Sequence
-from contextlib import nullcontext
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -93,13 +93,22 @@ def predict(path: str | Path, output: str | Path, settings: PredictSettings) -> 
 
 def predict_with(model: BundleModel, path: Path, output: Path, settings: PredictSettings) -> Summary | None:
     """As `predict`, with a model that is loaded already."""
-    with only_writer(output) if is_first_process() else nullcontext():
+    with only_run(output) if is_first_process() else nullcontext():
         plan = first_decides(lambda: _plan(path, output, model, settings))
         mine = plan.studies[idist.get_rank() :: idist.get_world_size()]
         analysis = Analysis(model, plan.task, output, settings, mine, plan.waiting)
         refused = [item for part in gather(analysis.analyse()) for item in part]
         done_before = len(plan.task.breasts) - len(plan.waiting)
         return analysis.finish(plan.studies, refused, done_before) if is_first_process() else None
+
+
+@contextmanager
+def only_run(output: Path) -> Iterator[None]:
+    """Be the only run that writes to a folder, and remove what a killed one has left half written."""
+    with only_writer(output):
+        for name in (BREASTS, STUDIES):
+            remove_unfinished_folders(output / name)
+        yield
 
 
 def refuse_output_in_input(path: Path, output: Path) -> None:
@@ -243,8 +252,6 @@ class Analysis:
 
 def _plan(path: Path, output: Path, model: BundleModel, settings: PredictSettings) -> Plan:
     task = find_breasts(path, settings.secondary_capture)
-    for name in (BREASTS, STUDIES):
-        remove_unfinished_folders(output / name)
     studies = group_by_study(task.breasts)
     done = Analysis(model, task, output, settings, studies, waiting=())
     keys = done.keys.items()

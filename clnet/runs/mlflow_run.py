@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from clnet.files import in_turn
+from clnet.files import UNFINISHED, in_turn, remove_file, whole_file
 from clnet.runs.provenance import without_secrets
 
 if TYPE_CHECKING:
@@ -94,7 +94,21 @@ class MlflowStore:
         if not self.uri.startswith("sqlite:"):
             return mlflow_client(self.uri)
         with in_turn(self.folder / "mlflow.lock"):
+            self._make_database()
             return mlflow_client(self.uri)
+
+    def _make_database(self) -> None:
+        """Let MLflow create a new database whole or not at all: it cannot go on with half of its tables."""
+        from sqlalchemy import make_url
+
+        name = make_url(self.uri).database
+        if not name or Path(name).exists():
+            return
+        for left in Path(name).parent.glob(f"{Path(name).name}.*{UNFINISHED}"):
+            remove_file(left)
+        with whole_file(name) as unfinished:
+            store = mlflow_client(f"sqlite:///{unfinished.absolute().as_posix()}")._tracking_client.store
+            store.engine.dispose()
 
     @property
     def where_to_look(self) -> str:

@@ -4,7 +4,6 @@ An image that is here already is not fetched again, so that nothing depends on h
 the process was killed.
 """
 
-import io
 from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Any
@@ -14,6 +13,7 @@ import pydicom
 import requests
 from dicomweb_client import DICOMwebClient
 
+from clnet.data.dicomweb import fetch_instance
 from clnet.errors import ClnetError
 from clnet.serve.destinations import http_reason, http_session, web_client
 from clnet.serve.intake import Intake
@@ -97,9 +97,7 @@ class Source:
                 tags = pydicom.Dataset.from_json(listed)
                 series, image = tags.SeriesInstanceUID, tags.SOPInstanceUID
                 if tags.SOPClassUID in self._intake.spool.classes and not self._is_known(study, image):
-                    file = io.BytesIO()
-                    client.retrieve_instance(study, series, image).save_as(file, enforce_file_format=True)
-                    self._take(image, file.getvalue())
+                    self._take(image, fetch_instance(client, study, series, image))
 
     def _is_known(self, study: str, image: str) -> bool:
         return image in self._refused or self._intake.spool.has(study, image)

@@ -6,11 +6,10 @@ import random
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
-from tortures.outcome import Keep, Outcome
+from tortures.outcome import Outcome
 from tortures.predict import BREASTS, MODEL, contents, start, undisturbed
 
 from clnet.files import CANNOT_WRITE
@@ -26,15 +25,14 @@ cp -r "$disk/output" "$kept"
 """
 
 
-def full(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
+def full(folder: Path, number: int, seed: int, outcome: Outcome) -> None:
     """As many disks, from one that holds nothing to one that nearly holds all; then there is room again."""
     del seed  # the sizes are spread evenly
-    outcome, began = Outcome(), time.monotonic()
     whole = undisturbed(folder, outcome)[0]
     kilobytes = sum(file.stat().st_size for file in (folder / "whole").rglob("*") if file.is_file()) // 1024
     (folder / "disk").mkdir()
     command = [sys.executable, "-m", "clnet.cli", "predict", folder / "phantom" / "images", *MODEL]
-    for index in range(number):
+    for index in range(outcome.tried, number):
         kept, size = folder / f"kept{index}", 8 + kilobytes * index // number
         words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", SCRIPT, "sh", size]
         words += [folder / "disk", kept, *command]
@@ -54,27 +52,25 @@ def full(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
             outcome.stuck += 1
             outcome.fail(f"{size} kB: exit statuses {' and '.join(statuses)}: {said.stderr[-300:]}")
         outcome.survived = outcome.tried - outcome.stuck
-        outcome.seconds = time.monotonic() - began
-        keep(outcome)
-    return outcome
+        outcome.keep()
 
 
-def vanish(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
+def vanish(folder: Path, number: int, seed: int, outcome: Outcome) -> None:
     """As many runs, in each of which an image is removed at a random moment.
 
     The findings in the other breasts must be there; in other batches their numbers are rounded differently.
     """
-    chance, outcome, began = random.Random(seed), Outcome(), time.monotonic()
+    chance = random.Random(f"{seed} {outcome.tried}")
     whole, _, seconds = undisturbed(folder, outcome)
     breasts = {
         name: json.loads(data) for name, data in whole.items() if name.match("breasts/*/findings.json")
     }
     images = folder / "phantom" / "images"
     shutil.copytree(images, folder / "all")
-    for _ in range(number):
+    while outcome.tried < number:
         shutil.rmtree(folder / "output", ignore_errors=True)
         victim = start(folder, folder / "output")
-        status = victim.wait(chance.uniform(0, seconds))
+        status = victim.wait(computed=chance.uniform(0, seconds))
         gone = chance.choice(sorted(images.iterdir()))
         gone.unlink()
         status = victim.wait() if status is None else status
@@ -93,9 +89,7 @@ def vanish(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
             outcome.lost += BREASTS - 1 - same
             outcome.fail(f"without {gone.name}: {same} breasts as before")
         outcome.survived += status in (0, 1) and same >= BREASTS - 1
-        outcome.seconds = time.monotonic() - began
-        keep(outcome)
-    return outcome
+        outcome.keep()
 
 
 def _are_alike(one: Any, other: Any) -> bool:

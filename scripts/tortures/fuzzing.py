@@ -4,19 +4,17 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-from tortures.outcome import Keep, Outcome
+from tortures.outcome import Outcome
 from tortures.readers import BYTE_READERS
 
 HERE = Path(__file__).parent
 LONGEST_INPUT, HANGS_SECONDS, MOST_MB = 8192, 600, 2048
 
 
-def fuzz(folder: Path, seconds: int, seed: int, keep: Keep) -> Outcome:
+def fuzz(folder: Path, seconds: int, seed: int, outcome: Outcome) -> None:
     """Fuzz every reader for so many seconds, from the small corpus beside this file."""
-    outcome, began = Outcome(), time.monotonic()
     for name in BYTE_READERS:
         corpus = folder / name
         shutil.copytree(HERE / "corpus" / name, corpus)
@@ -44,6 +42,4 @@ def fuzz(folder: Path, seconds: int, seed: int, keep: Keep) -> Outcome:
             error = re.search(r"=== Uncaught Python exception: ===\n(.*)", done.stdout + done.stderr)
             outcome.stuck += "timeout" in done.stderr
             outcome.fail(f"{name}: {error[1] if error else done.stderr[-300:]}; input {data!r}")
-        outcome.seconds = time.monotonic() - began
-        keep(outcome)
-    return outcome
+        outcome.keep()

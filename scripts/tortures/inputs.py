@@ -12,7 +12,7 @@ import warnings
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from tortures.outcome import Keep, Outcome
+from tortures.outcome import Outcome
 from tortures.readers import verdict
 from tortures.samples import SECRET, Sample, all_samples
 
@@ -21,17 +21,16 @@ Told = tuple[str, str, float, int]
 """The verdict, what went wrong, CPU seconds, and megabytes of the process."""
 
 
-def mutants(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
+def mutants(folder: Path, number: int, seed: int, outcome: Outcome) -> None:
     """Read so many mutated inputs."""
-    outcome, began = Outcome(), time.monotonic()
     samples = all_samples(folder / "samples")
     for sample in samples:
         file = _file_of(folder, sample)
         file.write_bytes(sample.data)
         if verdict(sample.read, file) != "read":
             raise RuntimeError(f"the sample of {sample.name} is refused as it is")
-    outcome.note("formats and transfer syntaxes", len(samples))
-    slowest = 0.0
+    outcome.notes["formats and transfer syntaxes"] = len(samples)
+    slowest = outcome.notes.get("slowest, seconds", 0.0)
     while outcome.tried < number:
         ours, theirs = multiprocessing.Pipe(duplex=False)
         arguments = (theirs, folder, samples, seed, outcome.tried, number)
@@ -54,15 +53,13 @@ def mutants(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
             outcome.tried += 1
             slowest, outcome.peak_mb = max(slowest, seconds), max(outcome.peak_mb, megabytes)
             outcome.notes["slowest, seconds"] = round(slowest, 3)
-            outcome.seconds = time.monotonic() - began
             if outcome.tried % 250 == 0:
-                keep(outcome)
+                outcome.keep()
         worker.kill()
         worker.join()
     if outcome.peak_mb > MOST_MB:
         outcome.fail(f"a worker took {outcome.peak_mb} MB")
-    keep(outcome)
-    return outcome
+    outcome.keep()
 
 
 def _next(ours: Connection) -> Told | str:

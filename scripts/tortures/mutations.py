@@ -98,7 +98,7 @@ def mutate_json(data: bytes, chance: random.Random) -> bytes:
         elif kind == 2 and isinstance(owner, list):
             owner.insert(key, copy.deepcopy(owner[key]))
         else:
-            owner[key] = chance.choice(JSON_VALUES)
+            owner[key] = copy.deepcopy(chance.choice(JSON_VALUES))  # as later damage may change it
         if not content:
             break
     text = json.dumps(content)

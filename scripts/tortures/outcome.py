@@ -20,6 +20,7 @@ class Outcome:
         peak_mb: the most memory that a process held.
         notes: further counts, by what they are of.
         failures: the first few, in words.
+        save: called with it whenever there is more, so that a torture which is interrupted has its figures.
     """
 
     tried: int = 0
@@ -32,6 +33,11 @@ class Outcome:
     peak_mb: int = 0
     notes: dict[str, float] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+    save: Callable[["Outcome"], None] = field(default=lambda _: None, repr=False)
+
+    def keep(self) -> None:
+        """Save what has happened so far."""
+        self.save(self)
 
     def note(self, name: str, number: float = 1) -> None:
         """Add to a count."""
@@ -50,8 +56,5 @@ class Outcome:
     def to_json(self) -> dict[str, Any]:
         """For the file of figures."""
         content = asdict(self)
+        del content["save"]
         return {**content, "seconds": round(self.seconds, 1), "notes": dict(sorted(self.notes.items()))}
-
-
-Keep = Callable[[Outcome], None]
-"""Called with what has happened so far, so that a torture which is interrupted has its figures."""

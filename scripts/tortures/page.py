@@ -14,25 +14,27 @@ KILLED = {
     "vanishing": "`clnet predict`, an input vanishes",
 }
 ABOUT_KILLS = {
-    "predict": "Killed at a random moment of its run and started again until it ends by itself. After each "
-    "kill "
-    "every published file must be that of an undisturbed run, byte for byte, and at the end all of them must "
-    "be there.",
+    "predict": "Killed after a random share of what a run computes, and started again until it ends by "
+    "itself. After each kill every published file must be that of an undisturbed run, byte for "
+    "byte, and at the end all of them must be there.",
     "training": "The same; at the end all weights, both checkpoints with their optimiser and counters, "
-    "must equal "
-    "those of an undisturbed run to the bit.",
+    "must equal those of an undisturbed run to the bit.",
     "label": "Killed at points spread evenly over all calls of a save. The old or the new label must be "
-    "there "
-    "whole, and the next save must succeed.",
-    "serve": "Killed at random moments, a fifth of them while it starts, while studies are sent to it and "
-    "its "
-    "destination is away for a third of the time. Every study must arrive once.",
+    "there whole, and the next save must succeed.",
+    "serve": "Killed at random moments, a fifth of them while it starts, while studies are sent to it "
+    "and its destination is away for a third of the time. Every study must arrive once.",
     "full_disk": "Disks of as many sizes, from one that holds nothing. The run must end with status 3 and "
-    "say that "
-    "the disk is full, and with more room be as one that was left alone.",
+    "say that the disk is full, and with more room be as one that was left alone.",
     "vanishing": "An image is removed at a random moment. The run must end, and all other breasts be as "
     "before.",
 }
+ABOUT_COUNTS = (
+    "- `clnet predict`, trainings and `clnet serve` are forked off a process that has imported "
+    "PyTorch and MONAI, so that the kills hit their work and not these seconds; some are started "
+    "from nothing.\n"
+    "- An orphan is a process that is alive five minutes after the one that had started it was "
+    "killed. MB are of the largest process."
+)
 HEAD = """# Reliability
 
 What a power cut, a full disk and an attacker would find. `clnet` is hurt on purpose, and what is lost is
@@ -42,8 +44,8 @@ counted:
 ./scripts/torture
 ```
 
-does a little of everything in some minutes and writes this page; `./scripts/torture --full` takes hours. What
-is promised is in [SECURITY.md](../SECURITY.md)."""
+does a little of everything in some minutes and writes this page; `./scripts/torture --full` takes hours, and
+with `--resume` adds to the figures that are there. What is promised is in [SECURITY.md](../SECURITY.md)."""
 
 
 def page_of(result: Mapping[str, Any]) -> str:
@@ -76,11 +78,7 @@ def _kills(result: Mapping[str, Any]) -> list[str]:
         for name in done
     ]
     words = [f"- {KILLED[name]}. {ABOUT_KILLS[name]}{_notes(result[name])}" for name in done]
-    words.append(
-        "- An orphan is a process that is alive five minutes after the one that had started it was killed. "
-        "MB are "
-        "of the largest process."
-    )
+    words.append(ABOUT_COUNTS)
     return ["## Kills and disks", table(heads, rows, numbers_right=True), "\n".join(words)]
 
 

@@ -2,11 +2,10 @@
 
 import random
 import shutil
-import time
 from pathlib import Path
 
-from tortures.outcome import Keep, Outcome
-from tortures.victim import Victim, command
+from tortures.outcome import Outcome
+from tortures.victim import FIRST, Victim, command, from_nothing, is_from_nothing
 
 from clnet.phantom import PhantomSettings, make_phantom
 
@@ -16,20 +15,22 @@ MODEL = ("--model", "phantom", "--batch-size", "2")
 EXACT = ("breasts/*/*", "findings.json", "coco.json")
 
 
-def kills(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
+def kills(folder: Path, number: int, seed: int, outcome: Outcome) -> None:
     """Kill so often, and compare every published file with that of a run that was left alone."""
-    chance, outcome = random.Random(seed), Outcome()
-    began = time.monotonic()
+    chance = random.Random(f"{seed} {outcome.tried}")
     whole, names, seconds = undisturbed(folder, outcome)
+    most = {False: seconds, True: start(folder, folder / "new", True).alone() if number > FIRST else 0}
     while outcome.tried < number:
         output = folder / "killed"
         shutil.rmtree(output, ignore_errors=True)
         published: set[Path] = set()
         while True:
-            victim = start(folder, output)
-            status = victim.wait(chance.uniform(0, seconds))
+            is_new = is_from_nothing(outcome.tried)
+            victim = start(folder, output, is_new)
+            status = victim.wait(computed=chance.uniform(0, most[is_new]))
             if status is not None:
                 break
+            outcome.note("kills of programs started from nothing", is_new)
             outcome.orphans += (orphans := victim.kill())
             outcome.tried += 1
             found = contents(output)
@@ -56,15 +57,17 @@ def kills(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
         if left or now.keys() - whole.keys():
             outcome.fail(f"after kill {outcome.tried}: left over {left}")
         outcome.note("runs that ended by themselves")
-        outcome.seconds = time.monotonic() - began
-        keep(outcome)
-    return outcome
+        outcome.keep()
 
 
-def start(folder: Path, output: Path) -> Victim:
-    """Start `clnet predict` on the phantom."""
+def start(folder: Path, output: Path, is_new: bool = False) -> Victim:
+    """Start `clnet predict` on the phantom; `is_new`: from nothing."""
     words = ["predict", folder / "phantom" / "images", "--output", output, *MODEL]
-    return Victim(lambda: command(*words), folder / "predict.txt", folder)
+
+    def act() -> int:
+        return from_nothing("-m", "clnet.cli", *words) if is_new else command(*words)
+
+    return Victim(act, folder / "predict.txt", folder)
 
 
 def contents(output: Path) -> dict[Path, bytes]:
@@ -81,15 +84,11 @@ def names_in(output: Path) -> set[Path]:
 
 
 def undisturbed(folder: Path, outcome: Outcome) -> tuple[dict[Path, bytes], set[Path], float]:
-    """Make a phantom; the files, their names and the seconds of a run on it that is left alone."""
+    """Make a phantom; the files, their names and the seconds computed by a run on it that is left alone."""
     make_phantom(folder / "phantom", PhantomSettings(BREASTS, rows=160, columns=112), workers=1)
     for name in ("first", "whole"):  # the first fills caches
-        began = time.monotonic()
-        victim = start(folder, folder / name)
-        if victim.wait() != 0:
-            raise RuntimeError(f"clnet predict fails by itself:\n{(folder / 'predict.txt').read_text()}")
-        seconds = time.monotonic() - began
-    outcome.peak_mb = victim.peak_mb
+        seconds = (victim := start(folder, folder / name)).alone()
+    outcome.peak_mb = max(outcome.peak_mb, victim.peak_mb)
     return contents(folder / "whole"), names_in(folder / "whole"), seconds
 
 

@@ -2,10 +2,9 @@
 
 import json
 import subprocess
-import time
 from pathlib import Path
 
-from tortures.outcome import Keep, Outcome
+from tortures.outcome import Outcome
 
 from clnet.phantom import PhantomSettings, make_phantom
 
@@ -13,10 +12,9 @@ ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / ".venv-label" / "bin" / "python"
 
 
-def kills(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
+def kills(folder: Path, number: int, seed: int, outcome: Outcome) -> None:
     """Kill so often, at points spread over the calls of a save; then let several save one pair at once."""
     del seed  # the points are spread evenly
-    outcome, began = Outcome(), time.monotonic()
     make_phantom(folder / "phantom", PhantomSettings(2), workers=1)
     found = _say("kills", folder / "phantom" / "images", number)
     outcome.tried = number
@@ -32,9 +30,7 @@ def kills(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
     together = _say("together", folder / "phantom" / "images", max(number // 10, 1))
     outcome.torn += together["mixed"]
     outcome.notes["labels saved at once and read back whole"] = together["whole"]
-    outcome.seconds = time.monotonic() - began
-    keep(outcome)
-    return outcome
+    outcome.keep()
 
 
 def _say(way: str, studies: Path, number: int) -> dict[str, int]:

@@ -1,19 +1,21 @@
 """A training killed at moments spread over its whole run, and resumed until it ends: the same, to the bit?"""
 
+import math
 import random
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
 import torch
-from tortures.outcome import Keep, Outcome
-from tortures.victim import PATIENCE, Victim, bundle
+from tortures.outcome import Outcome
+from tortures.victim import FIRST, Victim, bundle, from_nothing, is_from_nothing
 
 from clnet.phantom import PhantomSettings, make_phantom
 
 ROOT = Path(__file__).parents[2]
 RUN = "geometric-seed0"
+PAIRS = 24
+NEW_DATABASE = 10  # every so many trainings begin in a folder without MLflow's database
 TINY = {
     "size": "[64, 48]",
     "batch_size": 2,
@@ -27,25 +29,27 @@ TINY = {
 }
 
 
-def kills(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
+def kills(folder: Path, number: int, seed: int, outcome: Outcome) -> None:
     """Kill so often, and compare the weights of each run that was resumed with those of one left alone."""
-    chance, outcome = random.Random(seed), Outcome()
-    make_phantom(folder / "data", PhantomSettings(pairs=40, rows=96, columns=64), workers=1)
-    began = time.monotonic()
-    if start(folder, "first").wait() != 0:
-        raise RuntimeError(f"a training fails by itself:\n{(folder / 'training.txt').read_text()[-4000:]}")
-    clock = time.monotonic()
-    start(folder, "whole").wait()
-    seconds = time.monotonic() - clock
-    whole = weights(folder / "whole")
+    chance = random.Random(f"{seed} {outcome.tried}")
+    make_phantom(folder / "data", PhantomSettings(PAIRS, rows=96, columns=64), workers=1)
+    start(folder, "first").alone()  # fills caches
+    most = {False: start(folder, "whole").alone(), True: 0.0}
+    if number > FIRST:
+        most[True] = start(folder, "new", True).alone()
+    whole, chains = weights(folder / "whole"), 0
     while outcome.tried < number:
-        shutil.rmtree(folder / "killed", ignore_errors=True)
+        # Most find the MLflow database of those before, with its 200 broken runs.
+        shutil.rmtree(folder / "killed" / (RUN if chains % NEW_DATABASE else ""), ignore_errors=True)
+        chains += 1
         while True:
-            victim = start(folder, "killed")
-            limit = chance.uniform(0, seconds) if outcome.tried < number else PATIENCE
-            status = victim.wait(limit)
+            is_new = is_from_nothing(outcome.tried)
+            victim = start(folder, "killed", is_new)
+            is_last = outcome.tried == number
+            status = victim.wait(computed=math.inf if is_last else chance.uniform(0, most[is_new]))
             if status is not None:
                 break
+            outcome.note("kills of programs started from nothing", is_new)
             outcome.orphans += (orphans := victim.kill())
             outcome.tried += 1
             is_torn = not _loads(folder / "killed")
@@ -60,13 +64,11 @@ def kills(folder: Path, number: int, seed: int, keep: Keep) -> Outcome:
         elif not _are_equal(weights(folder / "killed"), whole):
             outcome.lost += 1
             outcome.fail(f"after kill {outcome.tried}: other weights than those of an undisturbed run")
-        outcome.seconds = time.monotonic() - began
-        keep(outcome)
-    return outcome
+        outcome.keep()
 
 
-def start(folder: Path, name: str) -> Victim:
-    """Start a training, or resume it if there is a checkpoint."""
+def start(folder: Path, name: str, is_new: bool = False) -> Victim:
+    """Start a training, or resume it if there is a checkpoint; `is_new`: from nothing."""
     options: dict[str, Any] = {**TINY, "dataset_dir": folder / "data", "output_dir": folder / name}
     if (folder / name / RUN / "last.pt").exists():
         options["resume"] = True
@@ -75,7 +77,11 @@ def start(folder: Path, name: str) -> Victim:
     words = ["run", "training", "--config_file", str(ROOT / "bundle" / "configs" / "train.yaml")]
     for key, value in options.items():
         words += [f"--{key}", str(value)]
-    return Victim(lambda: bundle(*words), folder / "training.txt", ROOT)
+
+    def act() -> int:
+        return from_nothing("-m", "monai.bundle", *words) if is_new else bundle(*words)
+
+    return Victim(act, folder / "training.txt", ROOT)
 
 
 def weights(output: Path) -> dict[str, Any]:

@@ -6,7 +6,6 @@ schemathesis makes them. A server must answer each, never with a status of 500, 
 import json
 import subprocess
 import sys
-import time
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from typing import Any
 
 import yaml
 from servers import free_port, is_up, running, wait_for
-from tortures.outcome import Keep, Outcome
+from tortures.outcome import Outcome
 from tortures.victim import Victim, command
 
 from clnet.phantom import PhantomSettings, make_phantom
@@ -30,7 +29,7 @@ MANY_EXAMPLES = 1_000_000  # it is the time that ends a run
 LONG = "^/(train|batch|scoring|infer|activelearning|proxy)"
 
 
-def label(folder: Path, seconds: int, seed: int, keep: Keep) -> Outcome:
+def label(folder: Path, seconds: int, seed: int, outcome: Outcome) -> None:
     """Ask the Label server for so many seconds."""
     make_phantom(folder / "phantom", PhantomSettings(4), workers=1)
     with _label_server(folder, folder / "phantom" / "images") as address:
@@ -39,10 +38,10 @@ def label(folder: Path, seconds: int, seed: int, keep: Keep) -> Outcome:
         known = {"pair_id": pair["pair_id"], "image": pair["cc"], "id": pair["cc"], "label": pair["cc"]}
         file = folder / "schema.json"
         file.write_text(json.dumps(_with_known(json.loads(schema), known)))
-        return _fuzz(folder, file, address, f"{address}/clnet/pairs", seconds, seed, keep)
+        _fuzz(folder, file, address, f"{address}/clnet/pairs", seconds, seed, outcome)
 
 
-def serve(folder: Path, seconds: int, seed: int, keep: Keep) -> Outcome:
+def serve(folder: Path, seconds: int, seed: int, outcome: Outcome) -> None:
     """Ask `clnet serve` for so many seconds."""
     (folder / "token").write_text(TOKEN)
     dicom, http = free_port(), free_port()
@@ -59,7 +58,7 @@ def serve(folder: Path, seconds: int, seed: int, keep: Keep) -> Outcome:
     node = Victim(lambda: command("serve", "--config", folder / "serve.yaml"), log, folder)
     wait_for(lambda: is_up(f"{address}/ready"), lambda: node.wait(0) is not None and log.read_text())
     try:
-        return _fuzz(folder, SCHEMA_OF_SERVE, address, f"{address}/ready", seconds, seed, keep)
+        _fuzz(folder, SCHEMA_OF_SERVE, address, f"{address}/ready", seconds, seed, outcome)
     finally:
         node.kill()
 
@@ -78,9 +77,8 @@ def _label_server(folder: Path, studies: Path) -> Iterator[str]:
 
 
 def _fuzz(
-    folder: Path, schema: Path, address: str, alive: str, seconds: int, seed: int, keep: Keep
-) -> Outcome:
-    outcome, began = Outcome(), time.monotonic()
+    folder: Path, schema: Path, address: str, alive: str, seconds: int, seed: int, outcome: Outcome
+) -> None:
     words = [sys.executable, "-m", "schemathesis.cli", "run", schema, "--url", address]
     words += ["--header", f"Authorization: Bearer {TOKEN}", "--checks", "not_a_server_error"]
     words += ["--exclude-path-regex", LONG, "--phases", "coverage,fuzzing", "--continue-on-failure"]
@@ -108,9 +106,7 @@ def _fuzz(
     except OSError as error:
         outcome.stuck += 1
         outcome.fail(f"afterwards {alive.removeprefix(address)} is not answered: {error}")
-    outcome.seconds = time.monotonic() - began
-    keep(outcome)
-    return outcome
+    outcome.keep()
 
 
 def _ask(address: str) -> str:

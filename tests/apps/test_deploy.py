@@ -5,6 +5,8 @@ import os
 import re
 import shutil
 import subprocess
+import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import in_process
@@ -12,9 +14,11 @@ import pydicom
 import pytest
 import torch
 import yaml
+from full_disk import full_disk
 from page_commands import commands_of
 from pins import differing_pins
 
+from clnet.files import only_writer
 from clnet.predict.folder_run import PredictSettings, predict
 
 ROOT = Path(__file__).parent.parent.parent
@@ -134,6 +138,47 @@ def test_the_package_runs_by_itself_and_names_a_bad_file_as_predict_does(page, t
     assert "refused   00000_R_MLO.dcm: " in done.stdout
     predict(study, tmp_path / "predict", PredictSettings(device="cpu"))
     assert_same_results(tmp_path / "app", tmp_path / "predict", reports=3)
+
+
+def test_an_app_that_is_killed_leaves_whole_results_and_the_next_one_writes_all(page, deploy, tmp_path):
+    output, _ = page
+    study, results = output / "try" / "images", tmp_path / "app"
+    with (tmp_path / "log.txt").open("w") as log:
+        words = [ROOT / "scripts" / "deploy", study, results]
+        app = subprocess.Popen([str(word) for word in words], stdout=log, stderr=log)
+    deadline = time.monotonic() + 500
+    while not list(results.glob("breasts/[!.]*")):
+        assert app.poll() is None and time.monotonic() < deadline, (tmp_path / "log.txt").read_text()
+        time.sleep(0.01)
+    app.kill()
+    app.wait()
+    for file in results.glob("breasts/[!.]*/*"):
+        assert file.read_bytes() == (output / "reports" / file.relative_to(results)).read_bytes()
+    (results / "breasts" / ".half.unfinished").mkdir()
+    done = deploy(study, results)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert_same_results(results, output / "reports", reports=3 * 3)
+    assert list(results.rglob("*.unfinished")) == []
+
+
+@pytest.mark.parametrize(
+    ("around", "make", "status", "words"),
+    [
+        (only_writer, Path.mkdir, 2, "another process is writing there"),
+        (lambda _: nullcontext(), Path.touch, 2, "is not a directory"),
+        (lambda _: full_disk(4096), Path.mkdir, 3, "the disk is full"),
+    ],
+    ids=["another writer", "a file", "full"],
+)
+def test_an_output_that_cannot_be_written_is_told_in_words(
+    page, deploy, tmp_path, around, make, status, words
+):
+    output, _ = page
+    make(tmp_path / "app")
+    with around(tmp_path / "app"):
+        done = deploy(output / "try" / "images", tmp_path / "app")
+    assert (done.returncode, words in done.stderr) == (status, True), done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_package_contains_what_holoscan_expects(page):

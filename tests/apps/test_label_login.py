@@ -1,5 +1,7 @@
 """Who may do what with authentication on: the real server, its page and a small issuer of tokens."""
 
+import re
+
 import pytest
 from label_client import Client
 from label_page import LabelPage, draw_around_target, missing_programs, open_browser, write_targets
@@ -69,6 +71,34 @@ def test_an_invalid_token_gives_no_access(address, key, kind):
         "nonsense": lambda: "a.b.c",
     }[kind]()
     assert Client(address, forged).ask("GET", "/clnet/pairs").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Origin": "null"}, 403),
+        ({"Origin": "https://elsewhere.example"}, 403),
+        ({"Host": "elsewhere.example", "Origin": "http://elsewhere.example"}, 421),
+    ],
+    ids=str,
+)
+def test_other_sites_are_refused_whoever_has_signed_in(address, key, headers, status):
+    admin = Client(address, token(key, "chef"))
+    for method, path in (("GET", "/clnet/pairs"), ("DELETE", "/datastore/?id=target_cc.dcm")):
+        assert admin.ask(method, path, headers=headers).status_code == status
+    assert len(admin.get("/clnet/pairs")["pairs"]) == 1
+
+
+def test_every_route_asks_a_stranger_to_sign_in(address, key):
+    routes = Client(address, token(key, "chef")).get("/openapi.json")["paths"]
+    nobody = Client(address, token=None)
+    answered = set()
+    for path, methods in routes.items():
+        for method in methods:
+            answer = nobody.ask(method.upper(), re.sub(r"{\w+}", "clnet", path))
+            if answer.status_code not in (401, 403, 404):  # 403 and 404 are what everybody gets
+                answered.add((method, path))
+    assert answered == {("get", "/auth/"), ("post", "/auth/token")}
 
 
 def sign_in(page, name, password):

@@ -1,6 +1,7 @@
 """Runs in a real MLflow: an sqlite store, and a server that is killed in the middle of a training."""
 
 import contextlib
+import importlib
 import io
 import os
 import random
@@ -10,17 +11,19 @@ import subprocess
 import sys
 import time
 import urllib.request
+from functools import partial
 from pathlib import Path
 
 import pytest
 import warm_processes
 from ignite.engine import Events
+from killing import calls_of, kill_after
 from mlflow import MlflowClient
 from small_training import PAIR_IDS, break_off, resume_after, small_evaluator, small_trainer
 
 from clnet.runs import tracking
 from clnet.runs.cost import Cost
-from clnet.runs.mlflow_run import allowed, flatten
+from clnet.runs.mlflow_run import MlflowStore, allowed, flatten
 from clnet.runs.record import RunRecord, read_metrics, read_run
 from clnet.runs.tracking import Tracking, TrackingError
 
@@ -406,3 +409,19 @@ def test_a_server_that_comes_back_gets_all_that_it_missed(tmp_path, server):
     client, run = run_of(run_dir, server.uri)
     assert run.info.status == "FINISHED"
     assert files(client, run) == ["config.yaml", "metrics.jsonl", "pictures/froc.png", "run.json"]
+
+
+@pytest.mark.slow
+def test_a_kill_while_mlflow_creates_its_database_does_not_spoil_it(tmp_path):
+    importlib.import_module("mlflow.store.tracking.sqlalchemy_store")  # so that the kills come after that
+
+    def create(folder):
+        MlflowStore(folder).client()
+
+    calls = calls_of(partial(create, tmp_path / "whole"))
+    for share in (0.4, 0.8):
+        assert kill_after(int(calls * share), partial(create, tmp_path / "killed"))
+    client = MlflowStore(tmp_path / "killed").client()
+    run = client.create_run(client.create_experiment("afterwards"))
+    assert client.get_run(run.info.run_id).info.status == "RUNNING"
+    assert not list((tmp_path / "killed").glob("*.unfinished"))

@@ -1,5 +1,6 @@
 """The torture harness: a little of it runs, it counts what it must, and its page is that of its figures."""
 
+import copy
 import json
 import os
 import random
@@ -65,6 +66,14 @@ def test_mutants_follow_from_their_numbers_and_differ():
     mutants = [mutations.mutate_bytes(data, random.Random(number)) for number in range(200)]
     assert mutants == [mutations.mutate_bytes(data, random.Random(number)) for number in range(200)]
     assert len(set(mutants)) > 180
+
+
+def test_damage_to_json_does_not_depend_on_the_damage_before():
+    data = json.dumps({"pairs": [{"boxes": [[0, 1, 2, 3]], "ids": ["1"]}] * 3}).encode()
+    values = copy.deepcopy(mutations.JSON_VALUES)
+    mutants = [mutations.mutate_json(data, random.Random(number)) for number in range(500)]
+    assert mutants == [mutations.mutate_json(data, random.Random(number)) for number in range(500)]
+    assert repr(mutations.JSON_VALUES) == repr(values)
 
 
 def raising(error):

@@ -1,14 +1,17 @@
 """Archives that are asked for studies: Orthanc by its changes, and by QIDO-RS; by TLS: test_web.py."""
 
 import time
+import tracemalloc
 from contextlib import contextmanager
 from functools import partial
 
 import pytest
+from pydicom.uid import DeflatedExplicitVRLittleEndian
 from serve_images import SECRETS, bytes_of, copy_of, studies
 from servers import ask_orthanc, free_port, start_orthanc
 from serving import needs
 
+from clnet.data import deflated
 from clnet.serve.destinations import http_session, web_client
 from clnet.serve.intake import Intake
 from clnet.serve.journal import Audit
@@ -74,6 +77,21 @@ def test_what_is_refused_for_ever_is_fetched_once(way, tmp_path):
             polling.source.poll()
         assert polling.refused() == 4
         assert polling.images() == []
+
+
+def test_a_deflated_bomb_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(deflated, "MOST_INFLATED", 64 * 2**20)
+    bomb, *others = copy_of(studies()[0], 71)
+    bomb.file_meta.TransferSyntaxUID = DeflatedExplicitVRLittleEndian
+    bomb.private_block(0x0011, "clnet test", create=True).add_new(0x01, "OB", bytes(400 * 2**20))
+    with orthanc_with(tmp_path / "orthanc", [bomb, *others]) as address:
+        polling = Polling(tmp_path / "node", qido=f"{address}/dicom-web")
+        tracemalloc.start()
+        polling.source.poll()
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert polling.images() == [3]
+    assert peak < 32 * 2**20
 
 
 def test_an_archive_that_lists_few_studies_at_a_time_is_asked_for_the_others(tmp_path):

@@ -1,13 +1,14 @@
 """The app as MONAI Deploy runs it: three operators in a row."""
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 from monai.deploy.core import Application
 
 from clnet.apps.deploy.operators import FindLesions, SelectPairs, WriteReports
 from clnet.predict.bundle import METADATA, load
-from clnet.predict.folder_run import PredictError, PredictSettings, refuse_output_in_input
+from clnet.predict.folder_run import PredictError, PredictSettings, only_run, refuse_output_in_input
 
 CONFIG = Path(__file__).parent / "app.yaml"
 
@@ -17,10 +18,15 @@ class ClnetApp(Application):
 
     Input, output and model come from the command line (``-i``, ``-o``, ``-m``) or from the environment
     variables of a container; settings from section ``clnet`` of the file at HOLOSCAN_CONFIG_PATH.
+
+    Attributes:
+        writer: the last operator; None before the app runs.
+        held: the output, which no other run may write to until this is closed.
     """
 
     def __init__(self) -> None:
         self.writer: WriteReports | None = None
+        self.held = ExitStack()
         super().__init__()
         self.name = "clnet"
         config = Path(os.environ.get("HOLOSCAN_CONFIG_PATH") or CONFIG)
@@ -36,7 +42,7 @@ class ClnetApp(Application):
         refuse_output_in_input(input_path, output_path)
         settings = self.settings()
         model = load(bundle_in(Path(paths.model_path)), settings.device)
-        output_path.mkdir(parents=True, exist_ok=True)
+        self.held.enter_context(only_run(output_path))
         select = SelectPairs(self, input_path, settings, name="select_pairs")
         find = FindLesions(self, model, name="find_lesions")
         self.writer = WriteReports(self, model, output_path, settings, name="write_reports")

@@ -3,14 +3,18 @@
 Each message carries the task beside its batch, so that the last operator knows what there is to analyse.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from monai.deploy.core import ExecutionContext, Fragment, InputContext, Operator, OperatorSpec, OutputContext
 
 from clnet.data.study import LeftOut
+from clnet.files import WriteError
+from clnet.findings.types import PairFindings
 from clnet.predict.breasts import BreastImages, Task, find_breasts
 from clnet.predict.folder_run import Analysis, PredictSettings
+from clnet.predict.loading import LoadedBreast
 from clnet.predict.model import BundleModel
 from clnet.predict.studies import Study, group_by_study
 from clnet.predict.summary import Summary
@@ -90,6 +94,7 @@ class WriteReports(Operator):
 
     Attributes:
         summary: the outcome; None before the end.
+        error: why nothing more could be written; what comes then is not.
     """
 
     def __init__(
@@ -103,6 +108,7 @@ class WriteReports(Operator):
         self.received = 0
         self.refused: list[LeftOut] = []
         self.summary: Summary | None = None
+        self.error: WriteError | None = None
         super().__init__(fragment, name=name)
 
     def setup(self, spec: OperatorSpec) -> None:
@@ -112,6 +118,13 @@ class WriteReports(Operator):
     def compute(self, op_input: InputContext, op_output: Any, context: ExecutionContext) -> None:
         """Write the results of a batch."""
         task, found = op_input.receive("findings")
+        try:
+            if self.error is None:
+                self._write(task, found)
+        except WriteError as error:
+            self.error = error
+
+    def _write(self, task: Task, found: Sequence[tuple[LoadedBreast, PairFindings | None]]) -> None:
         if self.analysis is None:
             self.studies = group_by_study(task.breasts)
             everything = [breast.breast_id for breast in task.breasts]

@@ -6,6 +6,7 @@ SOPInstanceUID; a SeriesInstanceUID is accepted if the series has only one CC or
 from the server's metadata, and an image is fetched on first use. Labels are stored beside the fetched images.
 """
 
+import logging
 import re
 import threading
 from collections.abc import Iterator, Mapping
@@ -18,10 +19,14 @@ from pydicom.dataset import Dataset
 
 from clnet.apps.label.datastore import Headers, StudyFolder, split_headers
 from clnet.apps.label.request_errors import NotFoundError, RequestError
+from clnet.data.dicomweb import fetch_instance
 from clnet.data.header import ImageHeader, header_of_tags
-from clnet.data.image_errors import ImageError, refusing_damage
+from clnet.data.image_errors import ImageError, NotAnImageError, refusing_damage
+from clnet.data.reader import read_image
 from clnet.data.study import LeftOut, why_not_standard
 from clnet.files import whole_file
+
+logger = logging.getLogger(__name__)
 
 UID = re.compile(r"[0-9]+(\.[0-9]+)*")
 FILE = ".dcm"
@@ -90,14 +95,10 @@ class StudyServer(StudyFolder):
         with self._fetching:
             if not file.is_file():
                 instance = self.instances[image_id]
-                dataset = self.client.retrieve_instance(
-                    instance.study_uid,
-                    instance.series_uid,
-                    image_id,
-                    media_types=(("application/dicom", "*"),),
-                )
+                data = fetch_instance(self.client, instance.study_uid, instance.series_uid, image_id)
                 with whole_file(file) as unfinished:
-                    dataset.save_as(unfinished, enforce_file_format=True)
+                    unfinished.write_bytes(data)
+                    _check(unfinished, image_id)
         return file
 
     def read_headers(self) -> Headers:
@@ -132,11 +133,12 @@ class StudyServer(StudyFolder):
 
     def _image_files(self) -> Iterator[Path]:
         """Query the server for its series, and for the metadata of those that are new or have grown."""
-        series = self.client.search_for_series(search_filters=self.search_filter, get_remaining=True)
         listed: dict[str, tuple[str, dict[str, Instance]]] = {}
-        for answer in map(Dataset.from_json, series):
-            uid, study = str(answer.SeriesInstanceUID), str(answer.StudyInstanceUID)
+        for uid, answer in self._all_series():
+            study = str(answer.get("StudyInstanceUID"))
             size = str(answer.get("NumberOfSeriesRelatedInstances", ""))
+            if not (UID.fullmatch(uid) and UID.fullmatch(study)):
+                continue
             if uid in self._series and size and self._series[uid][0] == size:
                 listed[uid] = self._series[uid]
             else:
@@ -145,10 +147,24 @@ class StudyServer(StudyFolder):
         self._series = listed
         yield from (self.folder / f"{uid}{FILE}" for uid in self.instances)
 
+    def _all_series(self) -> Iterator[tuple[str, Dataset]]:
+        """What the server says about each series, page by page; some send the same page again and again."""
+        seen: set[str] = set()
+        offset = 0
+        while True:
+            page = self.client.search_for_series(search_filters=self.search_filter, offset=offset)
+            found = {str(answer.get("SeriesInstanceUID")): answer for answer in _readable(page)}
+            new = [uid for uid in found if uid not in seen]
+            if not new:
+                return
+            yield from ((uid, found[uid]) for uid in new)
+            seen.update(new)
+            offset += len(page)
+
     def _instances_of(
         self, metadata: list[dict[str, Any]], study: str, series: str
     ) -> Iterator[tuple[str, Instance]]:
-        for tags in map(Dataset.from_json, metadata):
+        for tags in _readable(metadata):
             uid = str(tags.get("SOPInstanceUID", ""))
             if UID.fullmatch(uid):  # it becomes a file name
                 file = self.folder / f"{uid}{FILE}"
@@ -180,3 +196,26 @@ class StudyServer(StudyFolder):
         for image, tag in lost:
             del objects[image].labels[tag]
         return len(gone) + len(lost)
+
+
+def _readable(answers: list[dict[str, Any]]) -> Iterator[Dataset]:
+    """The tags that a server sent as JSON; what is not as DICOM says is logged and left out."""
+    for answer in answers:
+        try:
+            with refusing_damage(Path("answer")):
+                tags = Dataset.from_json(answer)
+                tags.walk(lambda _dataset, _element: None)  # values are read when they are asked for
+        except ImageError as error:
+            logger.warning("the DICOMweb server sent what is not DICOM's JSON (%s)", type(error).__name__)
+        else:
+            yield tags
+
+
+def _check(file: Path, image_id: str) -> None:
+    """Raise an error unless a file is the image that was asked for, and whole."""
+    try:
+        tags = read_image(file).tags
+    except ImageError as error:
+        raise type(error)(str(error).replace(str(file), image_id)) from error
+    if tags is None or tags.SOPInstanceUID != image_id:
+        raise NotAnImageError(f"{image_id}: the DICOMweb server sent another image. Ask its administrator.")
