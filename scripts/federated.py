@@ -42,7 +42,9 @@ def options_of(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--output", type=Path, default=ROOT / "output" / "federated", help="folder (output/federated)"
     )
-    parser.add_argument("--docs", type=Path, metavar="DIR", help="also write the table into DIR/federated.md")
+    parser.add_argument(
+        "--docs", type=Path, metavar="DIR", help="also write the table into DIR/federated.md, and into .json"
+    )
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
     options = parser.parse_args(words)
     options.output = options.output.absolute()
@@ -161,7 +163,7 @@ def main(words: Sequence[str]) -> None:
     if not options.film:
         make_phantom(data, PhantomSettings(options.pairs))
     rows = compare(options, data)
-    protocol = "film" if options.film else "default"
+    kind, protocol = ("film", "film") if options.film else ("phantom", "default")
     result = {
         "rounds": options.rounds,
         "local_epochs": options.local_epochs,
@@ -173,8 +175,9 @@ def main(words: Sequence[str]) -> None:
     write(options.output / "results.json", result)
     print(table_of(rows))
     if options.docs:
-        write(options.docs / "federated.json", result)
-        write_between_marks(options.docs / "federated.md", "federated", passage_of(result))
+        file = options.docs / "federated.json"
+        write(file, {**(read(file) if file.exists() else {}), kind: result})
+        write_between_marks(file.with_suffix(".md"), kind, passage_of(result))
 
 
 if __name__ == "__main__":
