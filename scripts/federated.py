@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ def options_of(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--backbone-weights", type=Path, metavar="FILE", help="ImageNet weights of the network of the films"
     )
+    parser.add_argument("--jobs", type=int, default=1, help="trainings at once after the federation (1)")
     parser.add_argument(
         "--output", type=Path, default=ROOT / "output" / "federated", help="folder (output/federated)"
     )
@@ -120,20 +122,30 @@ def compare(options: argparse.Namespace, data: Path) -> list[dict[str, Any]]:
     sites = write_shards(data, options.sites, options.output / "sites")
     shutil.rmtree(options.output / "runs", ignore_errors=True)
     server = comparison.federate(sites)
+    return rows_of(comparison, data, sites, server, options.jobs)
+
+
+def rows_of(
+    comparison: Comparison, data: Path, sites: Mapping[str, Path], server: Path, jobs: int
+) -> list[dict[str, Any]]:
+    """What training at each site alone and on all data gives, beside the models of a federation."""
     trainings = {**{f"{site}-alone": folder for site, folder in sites.items()}, "all-data-together": data}
+    federated = {f"federated-{kind}-round": server / f"{kind}.pt" for kind in ("best", "final")}
     try:
-        models = {name: (comparison.train(name, folder), folder) for name, folder in trainings.items()}
-        models |= {f"federated-{kind}-round": (server / f"{kind}.pt", data) for kind in ("best", "final")}
-        return [
-            {
-                "trained": name.replace("-", " "),
-                "pairs": len(read_datalist(folder)["training"]),
-                "recall": comparison.evaluate(name, weights, data),
-            }
-            for name, (weights, folder) in models.items()
-        ]
+        with ThreadPoolExecutor(jobs) as pool:
+            weights = [*pool.map(comparison.train, trainings, trainings.values()), *federated.values()]
+            names = [*trainings, *federated]
+            recalls = list(pool.map(comparison.evaluate, names, weights, [data] * len(names)))
     finally:
         comparison.stop()
+    return [
+        {
+            "trained": name.replace("-", " "),
+            "pairs": len(read_datalist(trainings.get(name, data))["training"]),
+            "recall": recall,
+        }
+        for name, recall in zip(names, recalls, strict=True)
+    ]
 
 
 def passage_of(result: Mapping[str, Any]) -> str:
@@ -162,7 +174,11 @@ def main(words: Sequence[str]) -> None:
     data = options.film or options.output / "phantom"
     if not options.film:
         make_phantom(data, PhantomSettings(options.pairs))
-    rows = compare(options, data)
+    report(options, data, compare(options, data))
+
+
+def report(options: argparse.Namespace, data: Path, rows: list[dict[str, Any]]) -> None:
+    """Write results.json, and the page if it is asked for; print the table."""
     kind, protocol = ("film", "film") if options.film else ("phantom", "default")
     result = {
         "rounds": options.rounds,
