@@ -14,7 +14,7 @@ from typing import Any, cast
 import onnxruntime
 import openvino
 import torch
-from benchmarks.clocks import take_turns_apart, times_as_fast
+from benchmarks.clocks import take_turns_apart
 from benchmarks.full_size import full_size_film
 from benchmarks.runtimes import to_onnx
 from network_configs import build, parse
@@ -122,23 +122,11 @@ def in_runtime(name: str, network: torch.nn.Module, example: Tensor) -> Callable
         return lambda image: session.run(None, {"image": image.numpy()})
 
 
-def make_two_images() -> Callable[[], object]:
-    """Inference of two images in the same network without the second view."""
-    prepare("float32")
-    network = build("film", "one_view").eval()
-    image = torch.rand(1, 2, *parse("film").get_parsed_content("size"))
-    return torch.inference_mode()(lambda: network(image))
-
-
-MAKERS = {"training": make_training, "inference": make_inference, "files": make_files}
-
-
-def film() -> dict[str, Any]:
+def in_turn(kind: str, make: Callable[[str], Callable[[], object]]) -> dict[str, Any]:
     """CPU seconds of each way, in turn, each in its own process."""
-    result: dict[str, Any] = {
-        kind: take_turns_apart({way: partial(make, way) for way in WAYS[kind]}, ROUNDS)
-        for kind, make in MAKERS.items()
-    }
-    turns = {"pair": partial(make_inference, "float32"), "two_images": make_two_images}
-    pair = take_turns_apart(turns, ROUNDS)
-    return {**result, "pair": {**pair, "pair_over_two_images": times_as_fast(pair, "two_images", "pair")}}
+    return take_turns_apart({way: partial(make, way) for way in WAYS[kind]}, ROUNDS)
+
+
+training = partial(in_turn, "training", make_training)
+inference = partial(in_turn, "inference", make_inference)
+files = partial(in_turn, "files", make_files)
