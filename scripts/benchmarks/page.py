@@ -213,8 +213,8 @@ def _film(result: dict[str, Any]) -> str:
             rows.append([f"{FILM[part]}, {way}", f"{seconds['cpu']:.3f}", f"{base / seconds['cpu']:.2f}×"])
     return (
         "## The film model\n\nThe network of `film.yaml` at 512×256, each way in a process of its own that "
-        "keeps the memory that it frees. A training step has loss, matching and optimiser; the films have 4464 × "
-        "2848 pixels. Runs of the bundle take bfloat16 in training where the CPU has instructions for it "
-        "(AVX512-BF16), as this one has, and float32 in inference, so that results are the same "
+        "keeps the memory that it frees. A training step has loss, matching and optimiser; the films have "
+        "4464 × 2848 pixels. Runs of the bundle take bfloat16 in training where the CPU has instructions "
+        "for it (AVX512-BF16), as this one has, and float32 in inference, so that results are the same "
         "everywhere.\n\n" + table(["", "CPU s", "times as fast as float32"], rows)
     )
