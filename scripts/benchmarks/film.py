@@ -105,7 +105,7 @@ def make_files(way: str) -> Callable[[], object]:
     folder = tempfile.TemporaryDirectory()  # as long as this process
     for view in ("cc", "mlo"):
         full_size_film(view, Path(folder.name))
-    return lambda: list(model.predict(folder.name))
+    return lambda: list(model.predict(folder.name, secondary_capture=True))
 
 
 def in_runtime(name: str, network: torch.nn.Module, example: Tensor) -> Callable[[Tensor], Any]:
