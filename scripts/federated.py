@@ -150,12 +150,12 @@ def rows_of(
 
 def passage_of(result: Mapping[str, Any]) -> str:
     """What the page says of a comparison: how long it was, and the table."""
-    rounds, epochs = result["rounds"], result["local_epochs"]
+    epochs = "1 epoch" if result["local_epochs"] == 1 else f"{result['local_epochs']} epochs"
     return (
         f"Recall in % of boxes on the {result['test_pairs']} pairs of the test section, "
         f"IoU ≥ {result['iou']:g}, at t false positives per image, with 95% intervals from a bootstrap over "
-        f"patients. The federation had {rounds} rounds of {epochs} epochs, the others as many; its best "
-        f"round was {result['best_round']}.\n\n{table_of(result['rows'])}"
+        f"patients. The federation had {result['rounds']} rounds of {epochs}, and the others as many epochs; "
+        f"its best round was {result['best_round']}.\n\n{table_of(result['rows'])}"
     )
 
 
