@@ -86,7 +86,8 @@ def page_of(result: dict[str, Any]) -> str:
         "rounds, other runtimes of two; growth, start, memory and throughput were measured once. Seconds "
         "are CPU seconds on one thread unless the table says otherwise. They are longer where a machine "
         "is busy with other work, as this one was in some parts, so compare those of one part.\n\n"
-        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}, Python {machine['python']}; {versions}.\n"
+        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}, Python {machine['python']}; "
+        f"{versions}.\n"
     )
     if any(part in result for part in FILM):
         parts.append(_film(result))
