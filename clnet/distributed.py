@@ -64,19 +64,18 @@ def first_decides(make: Callable[[], T]) -> T:
     return gather(make() if is_first_process() else None)[0]  # type: ignore[return-value]
 
 
-def mean_count(count: int, like: Tensor) -> Tensor:
+def mean_count(count: int | Tensor, like: Tensor) -> Tensor:
     """The mean over processes of a count, at least 1: what a sum over lesions is divided by.
 
     Gradients are averaged over processes, so dividing by the mean count makes the result that of one process
     with the whole batch; each process dividing by its own count would weigh lesions unequally.
 
     Args:
-        count: of this process, 0 or more.
+        count: of this process, 0 or more; a scalar, if it is a tensor.
         like: gives device and type.
 
     Returns:
         A scalar, the same in every process.
     """
-    total = torch.full((), float(count), device=like.device, dtype=like.dtype)
-    total = cast("Tensor", idist.all_reduce(total))
+    total = cast("Tensor", idist.all_reduce(like.new_zeros(()) + count))
     return (total / idist.get_world_size()).clamp(min=1)

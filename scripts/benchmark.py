@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import pydicom
 import torch
+from benchmarks.full_size import full_size_film
 from benchmarks.page import write_page
 from machine import machine
-from pydicom.uid import RLELossless
 from random_findings import random_datalist, random_findings
 
 from clnet.data.datalist import write_datalist
@@ -35,22 +35,10 @@ ROOT = Path(__file__).parent.parent
 PHANTOM_PAIRS = 400
 
 
-def full_size_film(folder: Path) -> Path:
-    """A film of the test data at its full size of 4464 × 2848, 16 bit, RLE."""
-    film = pydicom.dcmread(ROOT / "tests" / "data" / "cbis-ddsm" / "left_mlo.dcm")
-    pixels = np.kron(film.pixel_array, np.ones((8, 8), np.uint16))
-    noise = np.random.default_rng(0).integers(0, 256, pixels.shape, dtype=np.uint16)
-    pixels = np.where(pixels > 256, pixels - noise, pixels)
-    film.Rows, film.Columns = pixels.shape
-    film.compress(RLELossless, pixels)
-    film.save_as(folder / "full.dcm")
-    return folder / "full.dcm"
-
-
 def reading_and_preprocessing(folder: Path) -> dict[str, Any]:
     """CPU time from a full film to 1024 rows, against its bare decoding; one thread."""
     torch.set_num_threads(1)
-    file = full_size_film(folder)
+    file = full_size_film("mlo", folder)
     decode, whole = [], []
     for _ in range(7):
         fresh = pydicom.dcmread(file)
@@ -112,7 +100,9 @@ MEASURES: dict[str, Callable[[Path], dict[str, Any]]] = {
     "phantom": phantom,
     "header_scan": header_scan,
     "evaluation": evaluation,
-    "film": part("film", "film"),
+    "film_training": part("film", "training"),
+    "film_inference": part("film", "inference"),
+    "film_files": part("film", "files"),
     "attention": part("attention", "attention"),
     "network_512x256": part("network", "network_small"),
     "network_1024x512": part("network", "network_large"),

@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +40,13 @@ def options_of(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--backbone-weights", type=Path, metavar="FILE", help="ImageNet weights of the network of the films"
     )
+    parser.add_argument("--jobs", type=int, default=1, help="trainings at once after the federation (1)")
     parser.add_argument(
         "--output", type=Path, default=ROOT / "output" / "federated", help="folder (output/federated)"
     )
-    parser.add_argument("--docs", type=Path, metavar="DIR", help="also write the table into DIR/federated.md")
+    parser.add_argument(
+        "--docs", type=Path, metavar="DIR", help="also write the table into DIR/federated.md, and into .json"
+    )
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
     options = parser.parse_args(words)
     options.output = options.output.absolute()
@@ -118,30 +122,40 @@ def compare(options: argparse.Namespace, data: Path) -> list[dict[str, Any]]:
     sites = write_shards(data, options.sites, options.output / "sites")
     shutil.rmtree(options.output / "runs", ignore_errors=True)
     server = comparison.federate(sites)
+    return rows_of(comparison, data, sites, server, options.jobs)
+
+
+def rows_of(
+    comparison: Comparison, data: Path, sites: Mapping[str, Path], server: Path, jobs: int
+) -> list[dict[str, Any]]:
+    """What training at each site alone and on all data gives, beside the models of a federation."""
     trainings = {**{f"{site}-alone": folder for site, folder in sites.items()}, "all-data-together": data}
+    federated = {f"federated-{kind}-round": server / f"{kind}.pt" for kind in ("best", "final")}
     try:
-        models = {name: (comparison.train(name, folder), folder) for name, folder in trainings.items()}
-        models |= {f"federated-{kind}-round": (server / f"{kind}.pt", data) for kind in ("best", "final")}
-        return [
-            {
-                "trained": name.replace("-", " "),
-                "pairs": len(read_datalist(folder)["training"]),
-                "recall": comparison.evaluate(name, weights, data),
-            }
-            for name, (weights, folder) in models.items()
-        ]
+        with ThreadPoolExecutor(jobs) as pool:
+            weights = [*pool.map(comparison.train, trainings, trainings.values()), *federated.values()]
+            names = [*trainings, *federated]
+            recalls = list(pool.map(comparison.evaluate, names, weights, [data] * len(names)))
     finally:
         comparison.stop()
+    return [
+        {
+            "trained": name.replace("-", " "),
+            "pairs": len(read_datalist(trainings.get(name, data))["training"]),
+            "recall": recall,
+        }
+        for name, recall in zip(names, recalls, strict=True)
+    ]
 
 
 def passage_of(result: Mapping[str, Any]) -> str:
     """What the page says of a comparison: how long it was, and the table."""
-    rounds, epochs = result["rounds"], result["local_epochs"]
+    epochs = "1 epoch" if result["local_epochs"] == 1 else f"{result['local_epochs']} epochs"
     return (
         f"Recall in % of boxes on the {result['test_pairs']} pairs of the test section, "
         f"IoU ≥ {result['iou']:g}, at t false positives per image, with 95% intervals from a bootstrap over "
-        f"patients. The federation had {rounds} rounds of {epochs} epochs, the others as many; its best "
-        f"round was {result['best_round']}.\n\n{table_of(result['rows'])}"
+        f"patients. The federation had {result['rounds']} rounds of {epochs}, and the others as many epochs; "
+        f"its best round was {result['best_round']}.\n\n{table_of(result['rows'])}"
     )
 
 
@@ -160,8 +174,12 @@ def main(words: Sequence[str]) -> None:
     data = options.film or options.output / "phantom"
     if not options.film:
         make_phantom(data, PhantomSettings(options.pairs))
-    rows = compare(options, data)
-    protocol = "film" if options.film else "default"
+    report(options, data, compare(options, data))
+
+
+def report(options: argparse.Namespace, data: Path, rows: list[dict[str, Any]]) -> None:
+    """Write results.json, and the page if it is asked for; print the table."""
+    kind, protocol = ("film", "film") if options.film else ("phantom", "default")
     result = {
         "rounds": options.rounds,
         "local_epochs": options.local_epochs,
@@ -173,8 +191,9 @@ def main(words: Sequence[str]) -> None:
     write(options.output / "results.json", result)
     print(table_of(rows))
     if options.docs:
-        write(options.docs / "federated.json", result)
-        write_between_marks(options.docs / "federated.md", "federated", passage_of(result))
+        file = options.docs / "federated.json"
+        write(file, {**(read(file) if file.exists() else {}), kind: result})
+        write_between_marks(file.with_suffix(".md"), kind, passage_of(result))
 
 
 if __name__ == "__main__":

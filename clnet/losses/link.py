@@ -141,7 +141,9 @@ class PartnerLoss:
             at = breast, view, own[:, view]
             right = candidates[:, 1 - view]
             gain = gain + partner[at].gather(1, right[:, None])[:, 0] * shown[:, view]
-            is_right[at] = torch.maximum(is_right[at], ((choice[at] == right) & shown[:, view]).to(certainty))
+            found = (choice[at] == right) & shown[:, view]
+            # A sum, since lesions that are not shown, which are none, may have the place of one that is.
+            is_right[:, view].index_put_((breast, own[:, view]), found.to(certainty), accumulate=True)
         known = certainty > torch.finfo(certainty.dtype).min
         wrong = F.binary_cross_entropy_with_logits(certainty.clamp(min=-1e3), is_right, reduction="none")
         count = mean_count(len(breast), partner)

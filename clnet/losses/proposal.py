@@ -56,18 +56,20 @@ class ProposalLoss:
             ``proposal_class``, ``proposal_l1``, ``proposal_giou``: scalars, weighted.
         """
         cost = detection.cost(logits[None], boxes[None], lesions)[0]  # [T, S]
-        lesion, cell = self.answering_cells(cost, centres, lesions.boxes)  # [K] each
-        assigned = lesions.breast[lesion], lesions.view[lesion], cell
-        is_lesion = torch.zeros_like(logits)
-        is_lesion[assigned] = 1.0
-        focal = sigmoid_focal_loss(logits, is_lesion, detection.gamma, detection.alpha)
+        cell, answers = self.answering_cells(cost, centres, lesions.boxes)  # [T, C] each
+        breast, view = lesions.breast[:, None], lesions.view[:, None]
+        place = (2 * breast + view) * logits.shape[-1] + cell
+        is_lesion = torch.zeros_like(logits).flatten()
+        is_lesion.scatter_reduce_(0, place.flatten(), answers.to(logits).flatten(), "amax")
+        focal = sigmoid_focal_loss(logits, is_lesion.view_as(logits), detection.gamma, detection.alpha)
 
-        matched, truth = boxes[assigned], lesions.boxes[lesion]  # [K, 4]
-        share = 1 / torch.bincount(lesion, minlength=1)[lesion]  # a lesion counts once, however many cells
+        matched = boxes[breast, view, cell]  # [T, C, 4]
+        truth = lesions.boxes[:, None].expand_as(matched)
+        share = answers / answers.sum(1, keepdim=True)  # a lesion counts once, however many cells
         count = mean_count(len(lesions.boxes), logits)
         distance = (share * (matched - truth).abs().sum(-1)).sum() / count
         gap = (share * (1 - giou(matched, truth))).sum() / count
-        scores = (focal * present[..., None]).sum() / mean_count(len(cell), logits)
+        scores = (focal * present[..., None]).sum() / mean_count(answers.sum(), logits)
         return {
             "proposal_class": self.weight * self.class_weight * scores,
             "proposal_l1": self.weight * detection.l1_weight * distance,
@@ -76,7 +78,7 @@ class ProposalLoss:
 
     @torch.no_grad()
     def answering_cells(self, cost: Tensor, centres: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
-        """Which cells answer for which lesions.
+        """Which cells answer for which lesions: in tables, since a GPU would be waited for to count them.
 
         Args:
             cost: [T, S].
@@ -84,12 +86,11 @@ class ProposalLoss:
             boxes: [T, 4], cxcywh.
 
         Returns:
-            Lesion and cell, int [K] each; every lesion has at least one.
+            For each lesion C cells, int [T, C], and which of them answer, bool [T, C]: at least one.
         """
         offset = (centres - boxes[:, None, :2]).abs() / boxes[:, None, 2:]  # [T, S, 2]
         candidate = (offset < CENTRAL).all(-1)
         nearest = offset.sum(-1).topk(NEAREST, dim=1, largest=False).indices
         candidate.scatter_(1, nearest, torch.ones_like(nearest, dtype=torch.bool))
         best, cell = cost.masked_fill(~candidate, torch.inf).topk(self.cells, dim=1, largest=False)
-        lesion, rank = best.isfinite().nonzero(as_tuple=True)
-        return lesion, cell[lesion, rank]
+        return cell, best.isfinite()

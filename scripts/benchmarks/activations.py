@@ -6,7 +6,7 @@ Counted by hooks on tensors without content, so that no GPU is needed and nothin
 from typing import Any
 
 import torch
-from network_configs import build
+from network_configs import build, parse
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -38,7 +38,7 @@ def kept_bytes(network: nn.Module, image: Tensor, *inputs: Tensor, amp: bool = F
 
 def as_on_gpu(checkpointing: bool) -> CLNet:
     """The paper's network in training, stem and first stage fixed, as with ImageNet's weights."""
-    network = build("paper", checkpointing=checkpointing).train()
+    network = build("clnet", "paper", checkpointing=checkpointing).train()
     for part in (network.encoder.backbone.conv1, network.encoder.backbone.layer1):
         part.requires_grad_(False)
     for module in network.modules():
@@ -51,7 +51,7 @@ def activations() -> dict[str, Any]:
     """The paper's network with one pair of each size, in every way."""
     one = torch.zeros(1, 1, 1, 1, 1, 2)
     deformable_attention(one[..., 0, 0], [(1, 1)], one[0, 0], one, one[..., 0])  # compiles the kernel
-    result: dict[str, Any] = {}
+    result: dict[str, Any] = {"state": training_state()}
     for rows, columns in ((512, 256), (1024, 512)):
         ways = result[f"{rows}x{columns}"] = {}
         for amp, checkpointing in WAYS:
@@ -60,3 +60,11 @@ def activations() -> dict[str, Any]:
                 image = torch.empty(1, 2, rows, columns)
                 ways[name] = kept_bytes(as_on_gpu(checkpointing), image, amp=amp)
     return result
+
+
+def training_state() -> dict[str, int]:
+    """Bytes of weights, gradients and AdamW's two moments; and the pairs per GPU of `paper.yaml`."""
+    settings = parse("clnet", "paper")
+    parameters = settings.get_parsed_content("network_def").parameters()
+    state = sum(4 * weight.nbytes for weight in parameters)
+    return {"bytes": state, "pairs": settings.get_parsed_content("batch_size")}

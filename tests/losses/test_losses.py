@@ -164,6 +164,18 @@ def test_partner_loss_computed_by_hand():
     assert partner.grad.nonzero()[:, 1:].tolist() == [[0, 0, 1], [0, 1, 2], [1, 1, 0]]
 
 
+def test_a_right_link_counts_as_right_whatever_lesions_are_not_shown():
+    """Lesion 0 is the last detection of both views, rightly linked; lesion 1 is in CC alone."""
+    partner = torch.zeros(1, 2, 2, 3)
+    choice, certainty = torch.tensor([[[2, 1], [2, 1]]]), torch.tensor([[[1.0, 2.0], [-4.0, 3.0]]])
+    for lesions in ([[1, 1], [0, 2]], [[0, 2], [1, 1]]):
+        found = PartnerLoss(weight=0.0, certainty_weight=1.0)(
+            partner, choice, certainty, torch.tensor(lesions), torch.tensor([0, 0])
+        )
+        softplus = [math.log(1 + math.exp(x)) for x in (-1.0, -2.0, -4.0, -3.0)]
+        assert found["link_certainty"].item() == pytest.approx(sum(softplus) / 2, rel=1e-5)
+
+
 def test_partner_loss_of_no_lesions_is_0():
     partner = torch.zeros(1, 2, 2, 3, requires_grad=True)
     none = torch.zeros(0, 2, dtype=torch.long)

@@ -58,18 +58,17 @@ def test_the_cheapest_of_the_central_and_nearest_cells_answer(cells):
     centres, boxes = grid((16, 8), (8, 4)), torch.rand(20, 4)
     boxes[:, 2:] = boxes[:, 2:] ** 3 + 0.01  # from less than a cell to the whole canvas
     cost = torch.randn(20, len(centres))
-    lesion, cell = ProposalLoss(1.0, 4.0, cells).answering_cells(cost, centres, boxes)
-    found = list(zip(lesion.tolist(), cell.tolist(), strict=True))
+    cell, answers = ProposalLoss(1.0, 4.0, cells).answering_cells(cost, centres, boxes)
+    found = [(lesion, cell[lesion, place].item()) for lesion, place in answers.nonzero().tolist()]
     assert len(found) == len(set(found))
     assert set(found) == answering_by_hand(cost, centres, boxes, cells)
-    answers = lesion.bincount(minlength=20)
-    assert answers.min() >= 1 and answers.max() == cells
+    assert answers.sum(1).min() >= 1 and answers.sum(1).max() == cells
 
 
 def test_every_lesion_has_a_cell_however_wrong_the_cells_are():
     centres, boxes = grid((4, 4)), torch.tensor([[0.5, 0.5, 0.01, 0.01]])
-    lesion, _ = LOSS.answering_cells(torch.full((1, 16), 1e6), centres, boxes)
-    assert lesion.tolist() == [0, 0, 0]
+    _, answers = LOSS.answering_cells(torch.full((1, 16), 1e6), centres, boxes)
+    assert answers.sum() == 3
 
 
 CENTRES = torch.tensor([[0.25, 0.25], [0.75, 0.25], [0.25, 0.75], [0.75, 0.75]])
@@ -105,6 +104,16 @@ def test_the_loss_computed_by_hand(weight, mlo):
     assert logits.grad[0, 1].ne(0).all().item() is mlo
     assert boxes.grad[0, 1].eq(0).all(), "no lesion there"
     assert [row.any().item() for row in boxes.grad[0, 0].ne(0)] == [True, True, False, False]
+
+
+def test_a_cell_that_does_not_answer_for_one_lesion_may_answer_for_another():
+    """Of four cells, each lesion's are its nearest three; the fourth is the other lesion's own."""
+    logits, boxes = four_cells()
+    present, other = torch.tensor([[True, False]]), [0.75, 0.75, 0.2, 0.2]
+    target = lesions(([LESION, other], []), present=present)
+    loss = ProposalLoss(1.0, 4.0, cells=4)
+    parts = loss(logits, boxes, CENTRES, target, present, DetectionLoss(**DETECTION))
+    assert parts["proposal_class"].item() == pytest.approx(4 * 4 * 0.25 * math.log(2) / 4 / 6, rel=1e-4)
 
 
 def test_a_lesion_counts_once_however_many_cells_answer():

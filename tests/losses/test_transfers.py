@@ -1,9 +1,10 @@
-"""How often a loss makes the CPU wait for a GPU, counted on tensors that stand for those of a GPU."""
+"""How often a training step makes the CPU wait for a GPU, which is not needed to tell."""
 
 from collections import Counter
 
 import pytest
 import torch
+from network_configs import build_with_loss
 from whole_loss import DETECTION, link_loss
 
 from clnet.losses import CLNetLoss, DetectionLoss, PartnerLoss
@@ -45,11 +46,16 @@ def batch(breasts=3, queries=6, layers=2, links=4):
         "partner_choice": torch.randint(queries + 1, (breasts, 2, queries)),
         "partner_certainty": torch.randn(breasts, 2, queries),
     }
+    return outputs, target(breasts)
+
+
+def target(breasts):
+    """Two lesions in each, on the CPU."""
     lesions = [
         {"boxes": [torch.rand(2, 4) * 0.4 + 0.1] * 2, "lesion_ids": [torch.tensor([1, 2])] * 2}
         for _ in range(breasts)
     ]
-    return outputs, {"lesions": lesions, "present": torch.ones(breasts, 2, dtype=torch.bool)}
+    return {"lesions": lesions, "present": torch.ones(breasts, 2, dtype=torch.bool)}
 
 
 def network_with(matcher):
@@ -78,3 +84,33 @@ def test_each_matching_makes_one_transfer_however_many_breasts_there_are(matcher
         assert dict(WAITS) == {"cpu": transfers}
         assert type(found) is OnGpu
         torch.testing.assert_close(found.as_subclass(torch.Tensor), loss(outputs, target))
+
+
+@pytest.mark.parametrize(
+    ("configs", "matchings"),
+    [
+        ("train", 1),
+        ("film", 1),
+        ("vild", 1),
+        ("pair_verification", 1),
+        ("paired_query", 1),
+        ("clnet paper", 2),
+    ],
+)
+def test_nothing_else_in_a_step_of_any_network_asks_for_a_number(configs, matchings, monkeypatch):
+    """On tensors of PyTorch's device "meta", which have no numbers: whoever wants one gets an error."""
+    matched = []
+
+    def match_anyhow(cost, block):
+        matched.append(block)
+        return cost.new_zeros(cost.shape[:2], dtype=torch.long)
+
+    for module in ("assignment", "link"):
+        monkeypatch.setattr(f"clnet.losses.{module}.solve", match_anyhow)
+    network, loss = build_with_loss(*configs.replace("train", "").split())
+    network.to("meta").train()
+    found = loss(network(torch.empty(3, 2, 64, 64, device="meta")), target(3))
+    found.backward()
+    torch.nn.utils.clip_grad_norm_(network.parameters(), 0.1)
+    assert found.device.type == "meta"
+    assert len(matched) == matchings

@@ -49,11 +49,13 @@ def gradients(network, image):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("checkpointing", [False, True], ids=["", "checkpointing"])
-def test_a_compiled_network_gives_the_numbers_of_the_plain_one(checkpointing, monkeypatch):
-    network, image = made("film")
+@pytest.mark.parametrize(
+    ("name", "checkpointing"), [("film", False), ("film", True), ("paper", False), ("train", False)]
+)
+def test_a_compiled_network_gives_the_numbers_of_the_plain_one(name, checkpointing, monkeypatch):
+    network, image = made(name)
     expected, expected_gradients = gradients(network, image)
-    compiled, _ = made("film", checkpointing=checkpointing)
+    compiled, _ = made(name, checkpointing=checkpointing)
     compile_part = torch.nn.Module.compile
     monkeypatch.setattr(  # with gradients, but without a compiler for C++
         torch.nn.Module, "compile", lambda part, **how: compile_part(part, backend="aot_eager", **how)
@@ -61,10 +63,10 @@ def test_a_compiled_network_gives_the_numbers_of_the_plain_one(checkpointing, mo
     type(compiled).__init__(compiled, compiled.encoder, compiled.detector, compiled.matcher, compiled=True)
     assert compiled.state_dict().keys() == network.state_dict().keys()
     outputs, found = gradients(compiled, image)
-    for name, output in outputs.items():
-        torch.testing.assert_close(output, expected[name], atol=1e-5, rtol=1e-5)
-    for name, gradient in found.items():
-        torch.testing.assert_close(gradient, expected_gradients[name], atol=1e-5, rtol=1e-4)
+    for key, output in outputs.items():
+        torch.testing.assert_close(output, expected[key], atol=1e-5, rtol=1e-5)
+    for weight, gradient in found.items():
+        torch.testing.assert_close(gradient, expected_gradients[weight], atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["paper", "film"])
