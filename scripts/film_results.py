@@ -216,7 +216,9 @@ def _log_section(record: Path) -> str:
         "R@t is by the first rule. The trials informed the choice of the network, so the test section was "
         "not quite unseen; epoch and threshold were chosen on the validation section. The trainings of "
         "[the evidence](../../docs/evidence.md), other seeds of the film model among them, were looked at "
-        "once each, after training, and decided nothing.\n\n" + table(heads, rows)
+        "once each, after training, and decided nothing; so were the "
+        "[disturbed copies](../../docs/robustness.md) of the section, by the last of these models.\n\n"
+        + table(heads, rows)
     )
 
 

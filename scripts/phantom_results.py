@@ -15,10 +15,10 @@ def headline(record: Path) -> str:
     test = read(record / "geometric_test.json")
     recall, links = test["detection"][IOU]["recall"], test["links"][IOU]["all"]
     return (
-        f"On the [phantom](docs/phantom.md) the phantom model's R@0.25 is {percent(recall['0.25'])}, IoU ≥ 0.5, "
-        f"and {percent(links['accuracy'])} % of the masses that it finds in both views are linked correctly. The "
-        "phantom is built so that one view cannot tell masses from mimics: it shows what two views can give, not "
-        "what they give in patients."
+        f"On the [phantom](docs/phantom.md) the phantom model's R@0.25 is {percent(recall['0.25'])}, "
+        f"IoU ≥ 0.5, and {percent(links['accuracy'])} % of the masses that it finds in both views are linked "
+        "correctly. The phantom is built so that one view cannot tell masses from mimics: it shows what two "
+        "views can give, not what they give in patients."
     )
 
 
