@@ -1,5 +1,6 @@
 """Several nodes on one queue in a real PostgreSQL: no study twice, none lost when one of them is killed."""
 
+import json
 import os
 import pwd
 import shutil
@@ -88,12 +89,16 @@ def test_two_nodes_share_the_work_and_one_takes_over_from_the_other(database, tm
         first.wait_until(done=number)
         done = [event["study"] for node in (first, second) for event in node.events("analysed")]
         assert sorted(done) == sorted(set(done))
-        assert len(first.events("job of a node that died")) == 1
+        taken_over = [event["study"] for event in first.events("job of a node that died")]
+        # It may have been sending one study while it analysed another.
+        assert 1 <= len(taken_over) == len(set(taken_over)) <= 2
         audit = (tmp_path / "common" / "audit").glob("*.jsonl")
-        sent = [line for file in audit for line in file.read_text().splitlines() if '"sent"' in line]
-        assert len(sent) == len(set(sent)) == 3 * number
+        lines = [json.loads(line) for file in audit for line in file.read_text().splitlines()]
+        # A node that is killed right after it has sent reports may have noted them; then they are sent again.
+        assert len({line["SOPInstanceUID"] for line in lines if line["event"] == "sent"}) == 3 * number
         shared = list((tmp_path / "share").iterdir())
         assert len(shared) == number
+        assert all(len(list(folder.glob("*.dcm"))) == 3 for folder in shared)
         reports = [pydicom.dcmread(folder / "measurements.dcm") for folder in shared]
         assert {report.StudyInstanceUID for report in reports} == {f"2.25.77{20 + n}" for n in range(number)}
     finally:
