@@ -38,6 +38,12 @@ SELECTED = f"""const [uid] = window.cornerstoneTools.annotation.selection.getAnn
     if (!box || !text || measurement.label !== arguments[0]) return null;
     const {{x, y, width, height}} = box.getBBox();
     return [[x, y, x + width, y + height], {_LINES}]"""
+# Whether the lists of all studies are open; opens those that are not. The page opens some of them by itself, at a
+# moment of its own, so a click may as well close one: the next look opens it again.
+OPENED = """const lists = [...document.querySelectorAll('[data-cy="TrackingHeader"]')];
+    const closed = lists.filter((list) => list.getAttribute("aria-expanded") === "false");
+    closed.forEach((list) => list.click());
+    return lists.length > 0 && closed.length === 0"""
 CONFIG = """window.config = {
   routerBasename: null, extensions: [], modes: [], showStudyList: true,
   customizationService: [{'ohif.tours': {$set: []}}],
@@ -166,10 +172,7 @@ class OhifPage:
         """Take over the boxes of the report that is shown as measurements, and open their list."""
         self._one("yes-hydrate-btn").click()
         self._one("trackedMeasurements-btn").click()
-        for study in wait_for(lambda: self._find("TrackingHeader")):
-            if study.get_attribute("aria-expanded") == "false":
-                study.click()
-            wait_for(lambda study=study: study.get_attribute("aria-expanded") == "true")
+        wait_for(lambda: self.browser.execute_script(OPENED))
 
     def measurements(self) -> list[str]:
         """The labels in the list of measurements."""
