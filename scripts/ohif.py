@@ -38,8 +38,8 @@ SELECTED = f"""const [uid] = window.cornerstoneTools.annotation.selection.getAnn
     if (!box || !text || measurement.label !== arguments[0]) return null;
     const {{x, y, width, height}} = box.getBBox();
     return [[x, y, x + width, y + height], {_LINES}]"""
-# Whether the lists of all studies are open; opens those that are not. The page opens some of them by itself, at a
-# moment of its own, so a click may as well close one: the next look opens it again.
+# Whether the lists of all studies are open; opens those that are not. The page opens some of them itself, at
+# a moment of its own, so a click may close one: the next look opens it again.
 OPENED = """const lists = [...document.querySelectorAll('[data-cy="TrackingHeader"]')];
     const closed = lists.filter((list) => list.getAttribute("aria-expanded") === "false");
     closed.forEach((list) => list.click());
