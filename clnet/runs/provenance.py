@@ -47,9 +47,9 @@ def run_provenance(config: Mapping[str, Any], datalist: str | Path, seed: int | 
 
 
 def data_fingerprint(datalist: str | Path) -> str:
-    """SHA-256 (hex) over a datalist and the names and sizes of its image files.
+    """SHA-256 (hex) over a datalist, with the names and sizes of its image files.
 
-    It is the same for a copy of the data set in another folder. Pixels are not read, so that it is quick.
+    It is the same wherever the datalist and its images lie. Pixels are not read, so that it is quick.
 
     Args:
         datalist: the file, or a folder with a ``datalist.json``.
@@ -58,16 +58,14 @@ def data_fingerprint(datalist: str | Path) -> str:
     if path.is_dir():
         path = path / "datalist.json"
     try:
-        content = path.read_bytes()
-        pairs = [pair for section in SECTIONS for pair in json.loads(content).get(section, ())]
-        images = [pair[view]["image"] for pair in pairs for view in VIEW_NAMES if pair.get(view)]
+        content = json.loads(path.read_bytes())
+        pairs = [pair for section in SECTIONS for pair in content.get(section, ())]
+        for view in (pair[name] for pair in pairs for name in VIEW_NAMES if pair.get(name)):
+            image = path.parent / view["image"]
+            view["image"] = [image.name, image.stat().st_size if image.exists() else "missing"]
     except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
         raise DatalistError(f"{path}: cannot be read as a datalist: {error!r}") from error
-    digest = hashlib.sha256(content)
-    for image in images:
-        file = path.parent / image
-        digest.update(f"\n{image}\t{file.stat().st_size if file.exists() else 'missing'}".encode())
-    return digest.hexdigest()
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def git_commit() -> str | None:

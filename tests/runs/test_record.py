@@ -123,11 +123,16 @@ def data_set(tmp_path):
     return folder
 
 
-def test_the_fingerprint_of_a_data_set_goes_with_a_copy_and_not_with_a_change(tmp_path, data_set):
+def test_the_fingerprint_of_data_depends_on_its_images_and_not_on_their_folders(tmp_path, data_set):
     original = provenance.data_fingerprint(data_set)
     assert provenance.data_fingerprint(data_set / "datalist.json") == original
     copy = shutil.copytree(data_set, tmp_path / "elsewhere")
     assert provenance.data_fingerprint(copy) == original
+    listed = tmp_path / "listed" / "datalist.json"
+    listed.parent.mkdir()
+    listed.write_text((data_set / "datalist.json").read_text().replace('"cc.dcm', f'"{copy / "cc.dcm"}'))
+    listed.write_text(listed.read_text().replace('"mlo.dcm', '"../elsewhere/mlo.dcm'))
+    assert provenance.data_fingerprint(listed) == original
     (copy / "mlo.dcm").write_bytes(b"1234")
     changed = provenance.data_fingerprint(copy)
     assert changed != original
