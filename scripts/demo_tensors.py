@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from monai.transforms import Compose
+from monai.transforms.compose import Compose
 
 from clnet.boxes import denormalise
 from clnet.data.datalist import read_datalist

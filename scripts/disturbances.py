@@ -50,7 +50,8 @@ def missing_view(pairs: Pairs, share: float, folder: Path) -> list[Pair]:
     changed = list(pairs)
     for number, index in enumerate(_chosen(pairs, share)):
         if len(pairs[index].views) == 2:
-            changed[index] = replace(pairs[index], **{("cc", "mlo")[number % 2]: None}, links={})
+            left_out: dict[str, Any] = {("cc", "mlo")[number % 2]: None}
+            changed[index] = replace(pairs[index], links={}, **left_out)
     return changed
 
 
@@ -188,7 +189,11 @@ def _chosen(pairs: Pairs, share: float) -> list[int]:
 
 
 def _with_views(pairs: Pairs, change: Callable[[View], View]) -> list[Pair]:
-    return [replace(pair, **{name: change(view) for name, view in pair.views.items()}) for pair in pairs]
+    made = []
+    for pair in pairs:
+        views: dict[str, Any] = {name: change(view) for name, view in pair.views.items()}
+        made.append(replace(pair, **views))
+    return made
 
 
 def _with_pixels(pairs: Pairs, change: Callable[[Pixels, int], Pixels], folder: Path) -> list[Pair]:

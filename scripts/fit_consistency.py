@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from disturbances import wrong_partner
-from monai.transforms import Compose
+from monai.transforms.compose import Compose
 from numpy.typing import NDArray
 from page_text import percent, table
 from scipy.linalg import eigh

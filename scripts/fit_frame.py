@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from monai.transforms import Compose
+from monai.transforms.compose import Compose
 from numpy.typing import NDArray
 
 from clnet.data.datalist import read_datalist

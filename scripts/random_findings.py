@@ -38,7 +38,8 @@ def random_datalist(pairs: int, seed: int = 0, missing_views: bool = True) -> Da
                 pair_id=f"pair {number}",
                 patient_id=f"patient {number // 2}",
                 laterality="LR"[number % 2],
-                **views,
+                cc=views.get("cc"),
+                mlo=views.get("mlo"),
                 attributes={
                     "density": "ABCD"[number % 4],
                     "age": int(rng.integers(40, 80)),
@@ -77,10 +78,11 @@ def random_findings(
             partner = ids[1].index(lesion) if lesion in ids[1] else None
             yield Link(index, partner if rng.random() < 0.7 else None, float(rng.uniform(0.3, 1)))
         for _ in range(links):
-            yield Link(*map(int, rng.integers(0, detections, 2)), float(rng.uniform(0, 0.7)))
+            cc, mlo = map(int, rng.integers(0, detections, 2))
+            yield Link(cc, mlo, float(rng.uniform(0, 0.7)))
 
     made = []
     for pair in pairs:
         views = {name: found(view) for name, view in pair.views.items()}
-        made.append(PairFindings(pair.pair_id, **views, links=tuple(linked(pair, views))))
+        made.append(PairFindings(pair.pair_id, views.get("cc"), views.get("mlo"), tuple(linked(pair, views))))
     return Findings(model, tuple(made))

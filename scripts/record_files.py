@@ -1,7 +1,7 @@
 """The JSON files of runs, evaluations and records."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ def write(path: Path, content: Any, indent: int = 1) -> None:
     path.write_text(json.dumps(content, indent=indent, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def cpu_hours(epochs: list[Mapping[str, Any]]) -> float:
+def cpu_hours(epochs: Sequence[Mapping[str, Any]]) -> float:
     """CPU time of a training in hours; the clock of the process starts again when the training is resumed."""
     seconds = [line["cpu_seconds"] for line in epochs]
     ends = [now for now, later in zip(seconds, [*seconds[1:], 0.0], strict=True) if later < now]

@@ -70,6 +70,8 @@ def mlflow(output: Path) -> None:
     """docs/images/mlflow.png: the curves of the ablation's second seeds, in MLflow's chart view."""
     store = f"sqlite:///{output.resolve()}/mlflow.db"
     experiment = MlflowClient(store).get_experiment_by_name("clnet-ablation")
+    if experiment is None:
+        sys.exit(f"{output} has no experiment clnet-ablation; ./scripts/ablation makes it")
     server = subprocess.Popen(
         [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", store, "--port", str(PORT)]
     )

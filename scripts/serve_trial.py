@@ -37,6 +37,7 @@ import yaml
 from matplotlib.figure import Figure
 from own_disk import OwnDisk
 from prometheus_client.parser import text_string_to_metric_families
+from pydicom.uid import UID
 from servers import free_port, is_up, wait_for
 from tortures.orphans import orphans_of
 from warm_processes import start
@@ -105,7 +106,7 @@ def make_studies(folder: Path, number: int, size: Sequence[int], trial: Trial) -
         for i, image in enumerate(sent):
             copy = pydicom.dcmread(io.BytesIO(_bytes_of(image)))
             copy.StudyInstanceUID, copy.SeriesInstanceUID = f"{UID_ROOT}1{n:05}", f"{UID_ROOT}2{n:05}{i}"
-            copy.SOPInstanceUID = copy.file_meta.MediaStorageSOPInstanceUID = f"{UID_ROOT}3{n:05}{i}"
+            copy.SOPInstanceUID = copy.file_meta.MediaStorageSOPInstanceUID = UID(f"{UID_ROOT}3{n:05}{i}")
             copy.PatientID = f"{PATIENT}{n}"
             if n % DAMAGED == 0 and i == 0:
                 copy.PixelData = copy.PixelData[:100]

@@ -117,8 +117,8 @@ def our_names(model: DeformableDetrForObjectDetection) -> dict[str, torch.Tensor
     ours |= {f"encoder.backbone.{name}": tensor for name, tensor in torchvision_names(backbone).items()}
     ours["encoder.transformer.level_embedding"] = state["model.level_embed"]
     for level in range(len(model.model.input_proj)):
-        for part in (0, 1):
-            linear(f"encoder.levels.projections.{level}.{part}", f"model.input_proj.{level}.{part}")
+        for place in (0, 1):
+            linear(f"encoder.levels.projections.{level}.{place}", f"model.input_proj.{level}.{place}")
     for index in range(len(model.model.encoder.layers)):
         here, there = f"encoder.transformer.layers.{index}", f"model.encoder.layers.{index}"
         deformable(f"{here}.attention", f"{there}.self_attn")

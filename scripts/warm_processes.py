@@ -25,7 +25,7 @@ from typing import Any
 SETTINGS = {"OMP_NUM_THREADS": "1", "MLFLOW_TRACKING_URI": ""}
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["monai.bundle", "mlflow", "highdicom"])
-atexit.register(forkserver._forkserver._stop)  # and waits, so that `time` counts what its processes took
+atexit.register(forkserver._forkserver._stop)  # type: ignore[attr-defined]  # and waits, so that `time` counts what its processes took
 
 
 def start(
@@ -75,7 +75,7 @@ def run(
         said, complaints = ("".join(map(Path.read_text, files)) for files in (outputs, errors))
     if time.monotonic() > deadline:
         raise subprocess.TimeoutExpired(words, timeout, said, complaints)
-    status = max((process.exitcode for process in started), key=abs)
+    status = max((process.exitcode or 0 for process in started), key=abs)
     return subprocess.CompletedProcess(words, status, said, complaints)
 
 

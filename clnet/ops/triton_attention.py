@@ -82,7 +82,7 @@ def _launch(
         return
     channels_block = triton.next_power_of_2(channels)
     queries_block = max(1, ELEMENTS // channels_block)
-    with torch.cuda.device_of(value):  # type: ignore[no-untyped-call]
+    with torch.cuda.device_of(value):
         kernel[triton.cdiv(queries, queries_block), batch * heads](
             *before,
             value.contiguous(),

@@ -62,7 +62,7 @@ def pack(record: EvaluationRecord, groups: Mapping[str, Sequence[str | None]]) -
         if iou in record.links:
             arrays[f"{iou}/links"] = _smallest(np.stack(record.links[iou]))
     file = io.BytesIO()
-    np.savez_compressed(file, **arrays)
+    np.savez_compressed(file, allow_pickle=False, **arrays)
     return base64.b64encode(file.getvalue()).decode()
 
 

@@ -89,18 +89,16 @@ def _partner_answer(film: Mapping[str, Any] | None) -> str:
     """What a missing or wrong second view costs on films, where every breast has it."""
     if not film:
         return ""
-    levels = {
-        name: next(
-            (point["change"] for point in film["disturbances"].get(name, ()) if point["level"] == 1), None
-        )
+    wrong, missing = (
+        next((point["change"] for point in film["disturbances"].get(name, ()) if point["level"] == 1), None)
         for name in ("wrong_partner", "missing_view")
-    }
-    if None in levels.values():
+    )
+    if wrong is None or missing is None:
         return ""
-    wrong, missing = (percent(levels[name], signed=True) for name in levels)
     return (
         f"**What does a wrong second view cost, or none?** Another patient's MLO in every breast changes "
-        f"R@{RATES[0]} of the film model by {wrong} points, one view alone by {missing} "
+        f"R@{RATES[0]} of the film model by {percent(wrong, signed=True)} points, one view alone by "
+        f"{percent(missing, signed=True)} "
         "([robustness](robustness.md#films))."
     )
 

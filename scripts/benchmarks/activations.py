@@ -39,11 +39,11 @@ def kept_bytes(network: nn.Module, image: Tensor, *inputs: Tensor, amp: bool = F
 def as_on_gpu(checkpointing: bool) -> CLNet:
     """The paper's network in training, stem and first stage fixed, as with ImageNet's weights."""
     network = build("clnet", "paper", checkpointing=checkpointing).train()
-    for part in (network.encoder.backbone.conv1, network.encoder.backbone.layer1):
-        part.requires_grad_(False)
+    for part in ("conv1", "layer1"):
+        network.get_submodule(f"encoder.backbone.{part}").requires_grad_(False)
     for module in network.modules():
         if isinstance(module, WinogradConv2d):  # which is for CPUs
-            module.__class__ = nn.Conv2d
+            module.__class__ = nn.Conv2d  # type: ignore[assignment]
     return network
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,7 @@ def take_turns(work: Mapping[str, Function], rounds: int) -> Times:
     """Median CPU and wall seconds of each function, after one call that is not counted."""
     for function in work.values():
         function()
-    return _medians(
-        {name: lambda function=function: timed(function) for name, function in work.items()}, rounds
-    )
+    return _medians({name: partial(timed, function) for name, function in work.items()}, rounds)
 
 
 def take_turns_apart(makers: Mapping[str, Callable[[], Function]], rounds: int) -> Times:
@@ -40,7 +39,7 @@ def take_turns_apart(makers: Mapping[str, Callable[[], Function]], rounds: int) 
         theirs.close()
     for pipe in pipes.values():
         _ask(pipe)
-    medians = _medians({name: lambda pipe=pipe: _ask(pipe) for name, pipe in pipes.items()}, rounds)
+    medians = _medians({name: partial(_ask, pipe) for name, pipe in pipes.items()}, rounds)
     for pipe in pipes.values():
         pipe.close()
     for process in processes:

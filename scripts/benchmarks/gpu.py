@@ -31,7 +31,7 @@ WAYS: dict[str, tuple[str, AttentionPath, bool, bool]] = {
 
 def measured(work: Callable[[], object], device: torch.device) -> dict[str, Any]:
     """Median seconds of some work and its peak memory in bytes; or the error that ended it."""
-    wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+    wait: Callable[[], None] = torch.cuda.synchronize if device.type == "cuda" else lambda: None
     try:
         for _ in range(WARM_UPS):  # compiles, and lets cuDNN choose
             work()
@@ -99,8 +99,8 @@ def network(size: tuple[int, int], device: torch.device) -> dict[str, Any]:
         choose_attention(path)
         model = dict(zip(("ours", "transformers"), same_networks(), strict=True))[side].to(device)
         if compiled:
-            for part in (model.encoder, model.detector, model.matcher):
-                part.compile(fullgraph=True)
+            for part in ("encoder", "detector", "matcher"):
+                model.get_submodule(part).compile(fullgraph=True)
         mixed = torch.autocast(device.type, half_precision(device)) if amp else nullcontext()
 
         def infer(side: str = side, model: Any = model, mixed: Any = mixed) -> list[Tensor]:

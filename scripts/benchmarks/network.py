@@ -42,8 +42,8 @@ def same_networks() -> tuple[CLNet, nn.Module]:
     theirs = deformable_detr(4, box_refinement=False, resnet50=True, sizes=THEIR_SETTINGS)
     ours = build(*SINGLE_VIEW).eval()
     ours.load_state_dict(our_names(theirs))
-    for part in (ours.encoder.backbone.conv1, ours.encoder.backbone.layer1):
-        part.requires_grad_(False)
+    for part in ("conv1", "layer1"):
+        ours.get_submodule(f"encoder.backbone.{part}").requires_grad_(False)
     for name, parameter in theirs.model.backbone.named_parameters():
         parameter.requires_grad_("stages" in name and "stages.0" not in name)
     return ours, theirs

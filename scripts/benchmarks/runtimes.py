@@ -2,6 +2,7 @@
 
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def runtimes() -> dict[str, Any]:
         compiled = openvino.Core().compile_model(
             str(file), "CPU", {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"}
         )
-        work = {
+        work: dict[str, Callable[[], Any]] = {
             "fused": lambda: by("fused"),
             "reference": lambda: by("reference"),
             "onnxruntime": lambda: session.run(None, {"image": image.numpy()})[0],

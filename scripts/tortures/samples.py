@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import nibabel
 import numpy as np
@@ -81,7 +82,8 @@ def _dicom_files(image: Path) -> dict[str, bytes]:
     big = _small(image)
     big.PixelData = big.pixel_array.byteswap().tobytes()
     files[ExplicitVRBigEndian] = _bytes_of(big, ExplicitVRBigEndian)
-    for syntax, more in ((RLELossless, {}), (JPEG2000Lossless, {}), (JPEG2000, {"j2k_cr": [4]})):
+    compressed: dict[UID, dict[str, Any]] = {RLELossless: {}, JPEG2000Lossless: {}, JPEG2000: {"j2k_cr": [4]}}
+    for syntax, more in compressed.items():
         dataset = _small(image)
         dataset.compress(syntax, **more)
         files[syntax] = _bytes_of(dataset, syntax)
