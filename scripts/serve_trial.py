@@ -11,247 +11,29 @@ rather than during these seconds. Without kills, it is started as users start it
 """
 
 import argparse
-import io
-import json
-import os
-import queue
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import time
-import urllib.request
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pydicom
 import yaml
-from matplotlib.figure import Figure
 from own_disk import OwnDisk
-from prometheus_client.parser import text_string_to_metric_families
-from pydicom.uid import UID
+from serve_trials.outcome import Trial, draw_memory, judge, kills_at_work, latencies, lines_of
+from serve_trials.programs import Server, WarmServer, cpu_of, memory_of, seconds_of_steps
+from serve_trials.studies import PATIENT, UID_ROOT, make_studies, send_all
 from servers import free_port, is_up, wait_for
 from tortures.orphans import orphans_of
-from warm_processes import start
 
-from clnet.phantom import PhantomSettings, make_phantom
 from clnet.serve.ledger import Ledger
 
 QUIET_SECONDS = 3
 UP_SECONDS = (0.0, 20.0)
-DAMAGED, HALF = 10, 10  # every so many studies
 SIZE = (128, 96)  # rows and columns of images
-PATIENT, UID_ROOT = "secret-patient-", "2.25."
-KINDS = ("SR", "PR", "OT")  # the modalities of the reports
-
-
-@dataclass
-class Trial:
-    """What happened.
-
-    Attributes:
-        whole: the SOPInstanceUIDs of the images to report on, by StudyInstanceUID.
-        lost, twice: reports that a study is without, or has two of.
-        torn: reports that are not as the node wrote them.
-        replaced: reports about fewer images, which a later one replaced.
-        failed: studies that the node gave up, with the reason.
-        kills: when it was killed, in seconds since 1970.
-        kills_at_work: how many of these came while a study was on its way.
-        fills: how often its disk became full.
-        interrupted: lines of the log about what could not be done, by event.
-        seconds: how long it took, from when the node was up first.
-        memory: (studies done, megabytes that the node held, megabytes of these that are not from files, which
-            the system may drop and read again) from time to time, since the last kill.
-        cpu: seconds of the node, since the last start.
-        steps: seconds in each step, since the last start.
-        orphans: processes of the node that outlived it.
-        identities: lines of the log that hold a PatientID or a UID.
-    """
-
-    whole: dict[str, set[str]] = field(default_factory=dict)
-    lost: int = 0
-    twice: int = 0
-    torn: int = 0
-    replaced: int = 0
-    failed: Counter[str] = field(default_factory=Counter)
-    kills: list[float] = field(default_factory=list)
-    kills_at_work: int = 0
-    fills: int = 0
-    interrupted: Counter[str] = field(default_factory=Counter)
-    seconds: float = 0.0
-    memory: list[tuple[int, int, int]] = field(default_factory=list)
-    cpu: float = 0.0
-    steps: dict[str, float] = field(default_factory=dict)
-    orphans: int = 0
-    identities: int = 0
-
-
-def make_studies(folder: Path, number: int, size: Sequence[int], trial: Trial) -> list[list[Path]]:
-    """Write studies of images of (rows, columns); returns the files of each that are sent."""
-    made = folder / "phantom"
-    make_phantom(made, PhantomSettings(2, rows=size[0], columns=size[1]), workers=1)
-    images = [pydicom.dcmread(file) for file in sorted((made / "images").glob("*.dcm"))]
-    studies = []
-    for n in range(number):
-        files, whole = [], set()
-        sent = images[:2] if n % HALF == 1 else images
-        for i, image in enumerate(sent):
-            copy = pydicom.dcmread(io.BytesIO(_bytes_of(image)))
-            copy.StudyInstanceUID, copy.SeriesInstanceUID = f"{UID_ROOT}1{n:05}", f"{UID_ROOT}2{n:05}{i}"
-            copy.SOPInstanceUID = copy.file_meta.MediaStorageSOPInstanceUID = UID(f"{UID_ROOT}3{n:05}{i}")
-            copy.PatientID = f"{PATIENT}{n}"
-            if n % DAMAGED == 0 and i == 0:
-                copy.PixelData = copy.PixelData[:100]
-            else:
-                whole.add(copy.SOPInstanceUID)
-            file = folder / "sent" / f"{n:05}" / f"{i}.dcm"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            copy.save_as(file, enforce_file_format=True)
-            files.append(file)
-        trial.whole[f"{UID_ROOT}1{n:05}"] = whole
-        studies.append(files)
-    return studies
-
-
-def _bytes_of(image: pydicom.Dataset) -> bytes:
-    file = io.BytesIO()
-    image.save_as(file, enforce_file_format=True)
-    return file.getvalue()
-
-
-class Server:
-    """A program that is killed and started again.
-
-    Args:
-        words: of its command.
-        log: what it says.
-    """
-
-    def __init__(self, words: list[str], log: Path) -> None:
-        self.words, self.log = words, log
-        self.process: Any = None
-        self.sessions: list[int] = []  # of each start
-
-    def start(self) -> None:
-        """Start it."""
-        with self.log.open("a") as log:
-            self.process = subprocess.Popen(self.words, stdout=log, stderr=log, start_new_session=True)
-        self.sessions.append(self.process.pid)
-
-    def has_ended(self) -> bool:
-        """Whether it ended by itself."""
-        return self.process is not None and self.process.poll() is not None
-
-    def end(self, how: signal.Signals) -> None:
-        """End it by a signal, and wait."""
-        if self.process is not None:
-            self.process.send_signal(how)
-            self.process.wait()
-
-
-class WarmServer(Server):
-    """One in Python that need not import MONAI first."""
-
-    def start(self) -> None:
-        """Start it."""
-        self.process = start(self.words[1:], self.log.parent, output=self.log, errors=self.log)
-        self.sessions.append(self.process.pid)
-
-    def has_ended(self) -> bool:
-        """Whether it ended by itself."""
-        return not self.process.is_alive()
-
-    def end(self, how: signal.Signals) -> None:
-        """End it by a signal, and wait."""
-        os.kill(self.process.pid, how)
-        self.process.join()
-
-
-def send_all(
-    studies: list[list[Path]], port: int, associations: int, per_minute: float = 0
-) -> list[threading.Thread]:
-    """Send studies by several senders at once; each study until all of it has been accepted.
-
-    Args:
-        studies: the files of each.
-        port: of the node.
-        associations: the number of senders.
-        per_minute: how many studies begin to be sent in a minute; 0 for as many as it takes.
-    """
-    waiting: queue.SimpleQueue[tuple[float, list[Path]]] = queue.SimpleQueue()
-    began, pause = time.monotonic(), 60 / per_minute if per_minute else 0
-    for number, files in enumerate(studies):
-        waiting.put((began + number * pause, files))
-
-    def send() -> None:
-        while True:
-            try:
-                begins, files = waiting.get_nowait()
-            except queue.Empty:
-                return
-            time.sleep(max(0, begins - time.monotonic()))
-            command = ["storescu", "-aec", "CLNET", "127.0.0.1", str(port), *map(str, files)]
-            while subprocess.run(command, capture_output=True, check=False).returncode:
-                time.sleep(0.5)
-
-    threads = [threading.Thread(target=send, daemon=True) for _ in range(associations)]
-    for thread in threads:
-        thread.start()
-    return threads
-
-
-def judge(trial: Trial, archive: Path, results: Path) -> None:
-    """Compare what has arrived with what was sent, and with the reports that the node wrote."""
-    found: dict[tuple[str, str], list[set[str]]] = {(uid, kind): [] for uid in trial.whole for kind in KINDS}
-    sent = {image for whole in trial.whole.values() for image in whole}
-    written = {_uid_of(file): file for file in results.rglob("*.dcm")}
-    for file in archive.iterdir():
-        report = pydicom.dcmread(file)
-        trial.torn += report != pydicom.dcmread(written[report.SOPInstanceUID])
-        images = {e.value for e in report.iterall() if e.keyword == "ReferencedSOPInstanceUID"}
-        found[report.StudyInstanceUID, report.Modality].append(images & sent)
-    for (uid, _), reports in found.items():
-        final = reports.count(trial.whole[uid])
-        trial.lost += not final
-        trial.twice += final > 1
-        trial.replaced += len(reports) - final
-
-
-def _uid_of(report: Path) -> str:
-    return str(pydicom.dcmread(report, specific_tags=["SOPInstanceUID"]).SOPInstanceUID)
-
-
-def _memory(process: int) -> tuple[int, int]:
-    """Megabytes that a process holds, and those that are not from files."""
-    lines = (line.split() for line in Path(f"/proc/{process}/status").read_text().splitlines())
-    kilobytes = {words[0]: int(words[1]) for words in lines if words[0] in ("VmRSS:", "RssAnon:")}
-    return kilobytes["VmRSS:"] // 2**10, kilobytes["RssAnon:"] // 2**10
-
-
-def _cpu(process: int) -> float:
-    """Seconds that a process has computed."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _seconds_of_steps(address: str) -> dict[str, float]:
-    """Seconds spent in each step, since the node was started last."""
-    with urllib.request.urlopen(address, timeout=60) as answer:  # noqa: S310  loopback
-        text = answer.read().decode()
-    return {
-        sample.labels["step"]: sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-        if sample.name == "clnet_step_seconds_sum"
-    }
 
 
 def run(
@@ -333,20 +115,20 @@ def run(
     def is_done() -> bool:
         counts = ledger.counts()
         if node.process is not None:
-            trial.memory.append((counts["done"], *_memory(node.process.pid)))
-            trial.cpu = _cpu(node.process.pid)
+            trial.memory.append((counts["done"], *memory_of(node.process.pid)))
+            trial.cpu = cpu_of(node.process.pid)
         return counts["done"] + counts["failed"] == studies and not any(s.is_alive() for s in senders)
 
     wait_for(is_done, seconds=60 + 30 * studies)
     trial.seconds = time.monotonic() - began
-    trial.steps = _seconds_of_steps(f"http://127.0.0.1:{http}/metrics")
+    trial.steps = seconds_of_steps(f"http://127.0.0.1:{http}/metrics")
     node.end(signal.SIGTERM)
     archive.end(signal.SIGTERM)
     trial.orphans = sum(map(orphans_of, node.sessions))
     trial.failed.update(study.reason for study in ledger.last_studies(studies, "failed"))
     ledger.close()
     trial.interrupted.update(
-        line["event"] for line in _lines(folder / "log.jsonl") if line["level"] != "info"
+        line["event"] for line in lines_of(folder / "log.jsonl") if line["level"] != "info"
     )
     trial.identities = sum(
         PATIENT in line or UID_ROOT in line for line in (folder / "log.jsonl").read_text().splitlines()
@@ -363,38 +145,6 @@ def _is_up_again(node: Server, http: int) -> bool:
     if node.has_ended():
         node.start()
     return is_up(f"http://127.0.0.1:{http}/health")
-
-
-def _lines(log: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
-
-
-def kills_at_work(kills: list[float], log: Path) -> int:
-    """How many of the kills came between the first image of a study and its last result."""
-    times: dict[str, list[float]] = {}
-    for line in _lines(log):
-        if line["event"] in ("image received", "study done"):
-            time_of_line = datetime.fromisoformat(line["time"]).timestamp()
-            times.setdefault(line["study"], []).append(time_of_line)
-    return sum(any(min(each) < kill < max(each) for each in times.values()) for kill in kills)
-
-
-def latencies(log: Path) -> list[float]:
-    """Seconds from the last image to the last result, of each study."""
-    return [line["seconds"] for line in _lines(log) if line["event"] == "study done"]
-
-
-def draw_memory(trial: Trial, file: Path) -> None:
-    """Write a plot of the node's memory over the studies that are done."""
-    figure = Figure((7, 3), layout="constrained")
-    axes = figure.add_subplot(xlabel="studies done", ylabel="memory of the node in MB")
-    done, held, own = zip(*trial.memory, strict=True)
-    axes.plot(done, held, label="all")
-    axes.plot(done, own, label="not from files")
-    axes.set_ylim(0, 1.2 * max(held))
-    axes.legend(loc="lower right")
-    axes.grid(alpha=0.3)
-    figure.savefig(file, dpi=100)
 
 
 def options_of(words: list[str]) -> argparse.Namespace:
