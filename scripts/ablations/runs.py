@@ -137,8 +137,17 @@ class Plan:
 
 
 def deciding(config: Mapping[str, Any]) -> dict[str, str]:
-    """The values of a config that an outcome depends on, flat."""
-    return flatten({name: config[name] for name in DECIDES if name in config})
+    """The values of a config that an outcome depends on, flat; what they refer to stands in their place."""
+
+    def followed(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: followed(part) for name, part in value.items()}
+        if isinstance(value, list):
+            return [followed(part) for part in value]
+        name = value.removeprefix("@") if isinstance(value, str) else value
+        return followed(config[name]) if name != value and name in {*config} - {*DECIDES} else value
+
+    return flatten({name: followed(config[name]) for name in DECIDES if name in config})
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

@@ -1,6 +1,7 @@
 """The ablation: its runs are those of its tables, each is made once, an interrupted one is resumed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -87,6 +88,10 @@ def test_a_kept_run_counts_until_a_setting_or_the_data_changes(plan, monkeypatch
     assert list(differences(kept, plan, "other")) == ["different data"]
     kept["settings"]["learning_rate"] = "0.1"
     assert list(differences(kept, plan, "f00d")) == ["learning_rate was 0.1, is 0.001"]
+    kept["settings"] = replace(plan, words=("--width", "32")).settings()
+    width_of_the_encoder, *_ = differences(kept, plan, "f00d")  # which the network only refers to
+    assert width_of_the_encoder == "network_def.encoder.width was 32, is 64"
+    kept["settings"] = plan.settings()
     del kept["settings"]["learning_rate"]  # which did not exist when the run was made
     kept["settings"]["loss._target_"] = "a.former.Name"
     assert list(differences(kept, plan, "f00d")) == []
