@@ -30,8 +30,10 @@ class Fit(NamedTuple):
     mlo: Rows
     spreads: tuple[float, float, float]
     """Standard deviations of the differences in depth, row and log area."""
-    straight_spread: float
+    from_wall: float
     """That of depth if depth is straight from the chest wall in both views."""
+    from_nipple: float
+    """The same from the other edge of the breast."""
     breasts: int
 
 
@@ -49,6 +51,7 @@ def fit_frame(pairs: list[Pair], size: tuple[int, int]) -> Fit:
         (tuple(depth[:4]), tuple(row)),
         (depth_left, row_left, float(np.std(known[:, 0, 4] - known[:, 1, 4]))),
         float(np.std(x - mlo[:, 0])),
+        float(np.std((x - width) - (mlo[:, 0] - mlo[:, 2]))),
         len(certain),
     )
 
@@ -86,8 +89,8 @@ def main() -> None:
         print(f"  {name}: [{', '.join(_numbers(row, 2) for row in rows)}]")
     print(f"  spreads: {_numbers(fit.spreads, 3)}")
     print(
-        f"# {fit.breasts} breasts; straight depths would differ by {fit.straight_spread:.3f} widths "
-        "(standard deviation)"
+        f"# {fit.breasts} breasts; straight depths would differ by {fit.from_wall:.3f} widths from the chest "
+        f"wall, and by {fit.from_nipple:.3f} from the nipple (standard deviations)"
     )
 
 

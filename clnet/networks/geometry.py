@@ -2,7 +2,8 @@
 
 A radiologist who has found a mass in one view looks for it in the other at the same depth. Depth is measured
 from the chest wall in CC; in MLO, where the image plane is tilted and the chest wall is a slanting muscle, it
-also depends on the height in the image, and both on how deep the breast was compressed. What lies high in MLO
+also depends on the height in the image, and both on how deep the breast was compressed. A view that shows
+less of the chest wall has smaller depths, but the same from the nipple, at the right. What lies high in MLO
 often lies lateral in CC. So each view v has a matrix M_v that leads from
 
     m = (x − left, (y − middle) H / W, right − left, 1),

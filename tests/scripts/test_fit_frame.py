@@ -21,5 +21,5 @@ def test_in_the_phantom_depth_is_straight_in_both_views(tmp_path):
     assert mlo_y == pytest.approx(0, abs=0.1)
     # One view of a breast is as deep as the other, so that only their difference is determined.
     assert cc_width == pytest.approx(mlo_width, abs=0.1)
-    assert fit.spreads[0] <= fit.straight_spread < 0.05
+    assert fit.spreads[0] <= fit.from_wall < 0.05
     assert 0 < row_y < 1, "rows of a mass correlate"
