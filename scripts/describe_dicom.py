@@ -90,7 +90,7 @@ def page() -> str:
         if "ContentSequence" in documents[kind]:
             parts.append(f"```\n{tree(documents[kind])}\n```")
         parts.append(f"Attributes of the data set: {attributes(documents[kind])}.")
-    air = table(["asked for", "holds", "how, or why not"], AIR_ROWS)
+    air = table(["required", "met", "how, or why not"], AIR_ROWS)
     return "\n\n".join([*parts, deidentified(), network(), AIR, air]) + "\n"
 
 
@@ -214,9 +214,9 @@ def deidentified() -> str:
     dummies = ", ".join(f"{vr} {value}" for vr, value in DUMMIES.items())
     return (
         "### With `--deidentify`\n\n"
-        f"Of the images are kept {kept}. {', '.join(f'`{name}`' for name in UIDS)} are replaced, and what "
-        f"follows from them; dates become {dummies}. Stated as methods: {methods}. "
-        "`tests/reports/test_deidentify.py` holds the attributes of each report against Table E.1-1 of "
+        f"From the images, {kept} are kept. {', '.join(f'`{name}`' for name in UIDS)} are replaced, and so "
+        f"is what follows from them; dates become {dummies}. Stated as methods: {methods}. "
+        "`tests/reports/test_deidentify.py` checks the attributes of each report against Table E.1-1 of "
         "PS3.15."
     )
 
@@ -231,8 +231,8 @@ READING = """## What is read
 
 DICOM files (PS3.10) in a folder; the names of the files do not matter."""
 
-ACCEPTED = f"""No SOP class is asked for. An image is analysed if its Modality is MG, it has one frame and one
-sample per pixel, MONOCHROME1 or MONOCHROME2, 8 or 16 bits allocated, at most {MAX_PIXELS:,} pixels, and
+ACCEPTED = f"""The SOP class is not checked. An image is analysed if its Modality is MG, it has one frame and
+one sample per pixel, MONOCHROME1 or MONOCHROME2, 8 or 16 bits allocated, at most {MAX_PIXELS:,} pixels, and
 shows CC or MLO of a breast that it names. So these are read: Digital Mammography X-Ray Image Storage – For
 Presentation, Computed Radiography Image Storage, Digital X-Ray Image Storage – For Presentation, and
 Breast Tomosynthesis Image Storage if it is a synthetic 2D image. Secondary Capture Image Storage needs
@@ -242,11 +242,11 @@ stacks, special views and second images of a view. Refused: what is damaged."""
 WRITING = """## What is written
 
 Patient and study are copied from the first image; attributes with invalid values become empty. Every
-object is new: none of the images is changed. The same images, model and settings give the same SOP
+object is new: the images are not changed. The same images, model and settings give the same SOP
 Instance UIDs, below the root 2.25. Character sets are those of the images. Structured reports are
 COMPLETE, UNVERIFIED and PRELIMINARY. The trees below are of a study with a lesion in both views and one
-in CC alone in the left breast, and none in the right breast; × counts items that differ in their values
-alone, of which the first is shown."""
+in CC alone in the left breast, and none in the right breast; × counts items that differ only in their
+values, of which the first is shown."""
 
 NETWORK = """## Network
 
@@ -255,7 +255,7 @@ NETWORK = """## Network
 {services}
 
 With `secondary_capture`, the {captures} SOP classes of Secondary Capture are taken as well. Images come in
-any transfer syntax; reports are offered in the one in which they are written. What is refused gets
+any transfer syntax; reports are offered in the one in which they are written. A refused object gets
 [a status](serve.md#what-happens-to-a-study). Not offered: storage commitment, C-FIND, C-MOVE, worklists.
 
 The Label app reads images by DICOMweb (QIDO-RS, WADO-RS), see [Annotate pairs](label.md)."""
@@ -272,7 +272,7 @@ SERVICES = (
 
 AIR = """## IHE AI Results
 
-What the profile AI Results (AIR) of IHE Radiology asks of an Evidence Creator, as we understand its
+What the IHE Radiology profile AI Results (AIR) requires of an Evidence Creator, as we understand its
 published summary. This was never tested at a Connectathon, and **we claim no conformance**."""
 
 AIR_ROWS = (
@@ -311,7 +311,7 @@ AIR_ROWS = (
     ),
     ("references to images", "yes", "Image Library, source image of each region"),
     ("parametric maps", "no", "the networks make none"),
-    ("results are told to be unverified", "yes", "VerificationFlag UNVERIFIED, PreliminaryFlag PRELIMINARY"),
+    ("results are marked as unverified", "yes", "VerificationFlag UNVERIFIED, PreliminaryFlag PRELIMINARY"),
     ("store by C-STORE or STOW-RS", "yes", "`clnet serve`; `clnet predict` writes files"),
     (
         "title Imaging Measurement Report",

@@ -173,7 +173,7 @@ def _digital_section(record: Path) -> str:
         f"patients of the data set, cross-validated in {content['folds']} folds by patient "
         f"(`scripts/cross_validate.py`).\n\n{digital_words(content)}\n\n"
         "So digital images need training of their own: as it comes, the model marks something in nearly "
-        "every normal breast. Fine-tuning on a few dozen breasts mends most of that. Up to one false "
+        "every normal breast. Fine-tuning on a few dozen breasts fixes most of that. Up to one false "
         "positive per image it does not find more masses beyond the interval."
     )
 
@@ -182,7 +182,7 @@ def _cost_section(record: Path) -> str:
     run, epochs = read(record / "film_training.json"), read_lines(record / "film_epochs.jsonl")
     words = (
         f"Trained for {run['epoch']} epochs on a CPU: {cpu_hours(epochs):.1f} CPU hours, "
-        f"{run['cost']['peak_memory_gb']:.1f} GB of memory at the most. The weights are those of epoch "
+        f"{run['cost']['peak_memory_gb']:.1f} GB of memory at most. The weights are those of epoch "
         f"{run['best']['epoch']}, the best of the validation section. Settings and record are in "
         "`models/record`."
     )

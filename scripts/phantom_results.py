@@ -15,10 +15,10 @@ def headline(record: Path) -> str:
     test = read(record / "geometric_test.json")
     recall, links = test["detection"][IOU]["recall"], test["links"][IOU]["all"]
     return (
-        f"On the [phantom](docs/phantom.md) the phantom model's R@0.25 is {percent(recall['0.25'])}, "
-        f"IoU ≥ 0.5, and {percent(links['accuracy'])} % of the masses that it finds in both views are linked "
-        "correctly. The phantom is built so that one view cannot tell masses from mimics: it shows what two "
-        "views can give, not what they give in patients."
+        f"On the [phantom](docs/phantom.md) the phantom model's R@0.25 is {percent(recall['0.25'])} % "
+        f"at IoU ≥ 0.5, and {percent(links['accuracy'])} % of the masses that it finds in both views are "
+        "linked correctly. The phantom is built so that one view cannot tell masses from mimics: it shows "
+        "what two views can give, not what they give in patients."
     )
 
 
@@ -51,7 +51,7 @@ def _about_cost(record: Path) -> str:
     run, epochs = read(record / "geometric_training.json"), read_lines(record / "geometric_epochs.jsonl")
     return (
         f"Trained by `train.yaml` for {run['epoch']} epochs on a CPU, with one thread: "
-        f"{cpu_hours(epochs):.1f} CPU hours, {run['cost']['peak_memory_gb']:.1f} GB of memory at the most. "
+        f"{cpu_hours(epochs):.1f} CPU hours, {run['cost']['peak_memory_gb']:.1f} GB of memory at most. "
         f"The weights are those of epoch {run['best']['epoch']}, the best of the validation section. One "
         "seed was trained. The record is in `models/record`."
     )

@@ -9,7 +9,7 @@ def add_bundle(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     command = commands.add_parser(
         "bundle",
         help="copy the MONAI bundle (configs, models, docs) to a folder of your own",
-        description="Print where the MONAI bundle is that clnet brings, or copy it.",
+        description="Print the folder of the MONAI bundle that comes with clnet, or copy the bundle.",
     )
     command.add_argument("--copy", type=Path, metavar="DIR", help="new or empty folder to copy it to")
     command.add_argument(

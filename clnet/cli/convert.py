@@ -77,7 +77,7 @@ def _common_options() -> argparse.ArgumentParser:
         metavar="SHARE",
         help="share of the patients, if the data set has no split",
     )
-    common.add_argument("--seed", type=int, default=0, metavar="S", help="of the split")
+    common.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the split")
     common.add_argument("--check", action="store_true", help="run `clnet check` on the result")
     common.add_argument("--workers", type=int, metavar="K", help="processes (default: one per core)")
     return common

@@ -99,7 +99,7 @@ def add_inspect(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "inspect",
         help="show what the reader and the preprocessing see in image files",
         description="Show what the reader and the preprocessing see: view, laterality, size, bits, spacing, "
-        "where the breast is, and the exact chain that leads to the model's input. "
+        "where the breast is, and every step that leads to the model's input. "
         "The exit status is 1 if an image was refused.",
         formatter_class=DefaultsFormatter,
     )

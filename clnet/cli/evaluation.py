@@ -42,12 +42,16 @@ def add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "are neither), or transreg, as TransReg counts; docs/evaluation.md has the table (default: default)",
     )
     command.add_argument(
-        "--iou", type=float, nargs="+", metavar="IOU", help="overlap of a hit, in place of the protocol's"
+        "--iou",
+        type=float,
+        nargs="+",
+        metavar="IOU",
+        help="minimum overlap of a hit, instead of the protocol's",
     )
     command.add_argument(
         "--count-duplicates",
         action=argparse.BooleanOptionalAction,
-        help="whether further detections on a lesion that is already hit are false positives, in place of "
+        help="whether further detections on a lesion that is already hit are false positives, instead of "
         "the protocol's rule",
     )
     command.add_argument(
@@ -57,7 +61,7 @@ def add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="FPI",
         help="false positives per image at which errors are listed",
     )
-    command.add_argument("--link-score", type=float, default=0.5, metavar="S", help="least score of a link")
+    command.add_argument("--link-score", type=float, default=0.5, metavar="S", help="minimum score of a link")
     _add_bootstrap(command)
     command.add_argument("--no-report", action="store_true", help="do not write report.html")
     _add_max_pairs(command)
@@ -155,13 +159,15 @@ def add_threshold(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
     command = commands.add_parser(
         "threshold",
         help="choose the score threshold of reports by a rate of false positives",
-        description="Print the least score at which an evaluation has at most so many false positives per "
+        description="Print the lowest score at which an evaluation has at most this many false positives per "
         "image, for --min-score of `clnet predict`. Choose it on the validation section.",
         formatter_class=DefaultsFormatter,
     )
     command.add_argument("folder", type=Path, metavar="DIR", help="folder of an evaluation")
     command.add_argument("--rate", type=float, default=0.5, metavar="FPI", help="false positives per image")
-    command.add_argument("--iou", type=float, metavar="IOU", help="overlap of a hit (default: the first)")
+    command.add_argument(
+        "--iou", type=float, metavar="IOU", help="minimum overlap of a hit (default: the first)"
+    )
     command.set_defaults(run=_threshold)
 
 

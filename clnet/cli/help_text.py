@@ -10,4 +10,6 @@ class DefaultsFormatter(argparse.ArgumentDefaultsHelpFormatter):
         is_unset = action.default is None or action.default is False  # 0 is a default like any other
         if is_unset or "default" in (action.help or ""):
             return action.help
+        if isinstance(action.default, tuple):  # as it is typed
+            return f"{action.help} (default: {' '.join(map(str, action.default))})"
         return super()._get_help_string(action)

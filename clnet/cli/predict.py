@@ -32,7 +32,7 @@ def add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "--min-score",
         type=float,
         metavar="S",
-        help="least score of a lesion in the reports (default: the model's)",
+        help="minimum score of a lesion in the reports (default: the model's)",
     )
     command.add_argument(
         "--workers",

@@ -40,7 +40,7 @@ def add_serve(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         help="run the node (default); show the queue; try failed studies again; "
         "finish what is in the queue, take nothing more, and end",
     )
-    command.add_argument("study", nargs="?", metavar="STUDY", help="of retry: this study alone")
+    command.add_argument("study", nargs="?", metavar="STUDY", help="with retry: only this study")
     command.add_argument("--config", type=Path, metavar="FILE", help="settings, see docs/serve.md")
     command.add_argument(
         "--worker",

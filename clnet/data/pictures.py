@@ -20,6 +20,8 @@ GAP = 10  # pixels between the two views
 PAPER, INK, ALARM = "#16181c", "#d5d9e0", "#FF6E5A"
 Box = tuple[float, float, float, float]
 """x_min, y_min, x_max, y_max in pixels of the picture."""
+Point = tuple[float, float]
+"""x, y in pixels of the picture."""
 
 
 @dataclass(frozen=True)
@@ -70,30 +72,33 @@ def pair_picture(
     for name, left in lefts.items():
         picture.paste(shown[name], (left, header))
         draw.text((left + 8, names), name.upper(), fill=INK, font=font)
-    placed: dict[int, list[Box]] = {}
-    labels: list[tuple[Mark, tuple[float, float]]] = []
+    boxes: dict[str, list[Box]] = {}
+    ends: dict[int, list[Box]] = {}  # the boxes of each lesion
     for name, left in lefts.items():
         image = images[name]
         factor = height / image.shape[0] if image is not None else 1.0
-        view = (left, header, left + shown[name].width, header + height)
-        boxes = [_moved(mark.box, factor, left, header) for mark in marks.get(name, ())]
-        taken = list(boxes)
-        for mark, box in zip(marks.get(name, ()), boxes, strict=True):
+        boxes[name] = [_moved(mark.box, factor, left, header) for mark in marks.get(name, ())]
+        for mark, box in zip(marks.get(name, ()), boxes[name], strict=True):
             if mark.lesion is None:
                 _dashed_box(draw, box, line)
                 continue
-            placed.setdefault(mark.lesion, []).append(box)
+            ends.setdefault(mark.lesion, []).append(box)
             draw.rectangle(box, outline=COLOURS[mark.lesion % len(COLOURS)], width=line)
+    links = {lesion: _link(*both) for lesion, both in ends.items() if len(both) == 2}
+    for lesion, (start, end) in links.items():
+        _dashed_line(draw, start, end, COLOURS[lesion % len(COLOURS)], line)
+    crossed = [dot for start, end in links.values() for dot in _dots(start, end, letter / 4)]
+    for name, left in lefts.items():  # above all lines
+        view = (left, header, left + shown[name].width, header + height)
+        taken = list(boxes[name])
+        for mark, box in zip(marks.get(name, ()), boxes[name], strict=True):
+            if mark.lesion is None:
+                continue
             length = draw.textlength(mark.label, font)
-            x, y = _beside(box, (length, float(letter)), view, taken)
-            labels.append((mark, (x, y)))
+            x, y = _beside(box, (length, float(letter)), view, taken, crossed)
             taken.append((x, y, x + length, y + letter))
-    for lesion, ends in placed.items():
-        if len(ends) == 2:
-            _link(draw, ends[0], ends[1], COLOURS[lesion % len(COLOURS)], line)
-    for mark, place in labels:  # above all lines
-        colour = COLOURS[(mark.lesion or 0) % len(COLOURS)]
-        draw.text(place, mark.label, fill=colour, font=font, stroke_width=1, stroke_fill=PAPER)
+            colour = COLOURS[mark.lesion % len(COLOURS)]
+            draw.text((x, y), mark.label, fill=colour, font=font, stroke_width=1, stroke_fill=PAPER)
     return picture
 
 
@@ -145,17 +150,20 @@ def _moved(box: Sequence[float], factor: float, left: float, top: float) -> Box:
     return left + x_min, top + y_min, left + x_max, top + y_max
 
 
-def _beside(box: Box, size: tuple[float, float], view: Box, taken: Sequence[Box]) -> tuple[float, float]:
+def _beside(
+    box: Box, size: tuple[float, float], view: Box, taken: Sequence[Box], crossed: Sequence[Box] = ()
+) -> tuple[float, float]:
     """The place (x, y) of a label: right of its box, left of it, above or below it, wherever there is room.
 
-    Of the places in the view the first that covers nothing is taken, if there is one. A label that is too
-    long to stand beside its box stands on it.
+    Of the places in the view the first that covers nothing is taken, or else the first that covers links
+    alone. A label that is too long to fit beside its box is drawn on it.
 
     Args:
         box: what the label names.
         size: (length, height) of the label.
         view: the box that it must not leave.
         taken: boxes, and labels that were placed before.
+        crossed: dots on the lines of links.
     """
     length, letter = size
     left, top, right, bottom = view
@@ -166,20 +174,26 @@ def _beside(box: Box, size: tuple[float, float], view: Box, taken: Sequence[Box]
     x = min(box[0], right - length)
     places += [(x, y) for y in (box[1] - letter - 5, box[3] + 1) if top <= y <= bottom - letter]
 
-    def is_free(place: tuple[float, float]) -> bool:
+    def is_free(place: tuple[float, float], others: Sequence[Box]) -> bool:
         x, y = place[0], place[1] + 2  # letters begin a little lower
         return not any(
             x < other[2] and other[0] < x + length and y < other[3] and other[1] < y + letter
-            for other in taken
+            for other in others
         )
 
-    return next(filter(is_free, places), places[0])
+    free = [place for place in places if is_free(place, taken)]
+    return next((place for place in free if is_free(place, crossed)), (free or places)[0])
 
 
-def _link(draw: ImageDraw.ImageDraw, first: Box, second: Box, colour: str, width: int) -> None:
-    """A dashed line from the right edge of the left box to the left edge of the right box."""
-    start, end = (first[2], (first[1] + first[3]) / 2), (second[0], (second[1] + second[3]) / 2)
-    _dashed_line(draw, start, end, colour, width)
+def _link(first: Box, second: Box) -> tuple[Point, Point]:
+    """The line from the right edge of the left box to the left edge of the right box."""
+    return (first[2], (first[1] + first[3]) / 2), (second[0], (second[1] + second[3]) / 2)
+
+
+def _dots(start: Point, end: Point, step: float) -> list[Box]:
+    """Points on a line, at most `step` pixels apart, as boxes without a size."""
+    points = np.linspace(start, end, max(math.ceil(math.dist(start, end) / step), 1) + 1)
+    return [(x, y, x, y) for x, y in points.tolist()]
 
 
 def _dashed_box(draw: ImageDraw.ImageDraw, box: Box, width: int) -> None:
@@ -189,9 +203,7 @@ def _dashed_box(draw: ImageDraw.ImageDraw, box: Box, width: int) -> None:
         _dashed_line(draw, start, end, "#ffffff", width)
 
 
-def _dashed_line(
-    draw: ImageDraw.ImageDraw, start: tuple[float, float], end: tuple[float, float], colour: str, width: int
-) -> None:
+def _dashed_line(draw: ImageDraw.ImageDraw, start: Point, end: Point, colour: str, width: int) -> None:
     first, last = np.array(start), np.array(end)
     steps = max(int(np.linalg.norm(last - first) / (6 + 2 * width)), 1)
     for step in range(steps):

@@ -117,6 +117,18 @@ def test_labels_of_neighbours_do_not_cover_each_other():
     assert first.max() > 280 and second.min() < 120
 
 
+def test_a_link_does_not_cross_the_label_of_its_box():
+    middle = Detections([[80, 90, 120, 110]], [0.9])
+    wide = dict.fromkeys(("cc", "mlo"), np.zeros((200, 200), np.float32))
+    picture = drawn(PairFindings("p", middle, middle, (Link(0, 0, 0.9),)), images=wide, letter=20)
+    coloured = (np.asarray(picture)[-200:] == ImageColor.getrgb(COLOURS[0])).all(-1)
+    cc, mlo = coloured[:, :200], coloured[:, 210:]
+    assert np.flatnonzero(cc.any(0)).min() < 80  # the label, left of its box, as the link goes right
+    assert np.ptp(np.flatnonzero(cc[:, 121:].any(1))) < 4  # the link alone
+    assert np.ptp(np.flatnonzero(mlo[:, :79].any(1))) < 4
+    assert np.flatnonzero(mlo.any(0)).max() > 130  # the label, right of its box
+
+
 def test_lines_are_as_wide_as_the_letters_ask_for():
     widths = []
     for letter in (14, 28):
