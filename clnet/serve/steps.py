@@ -61,6 +61,8 @@ class Steps:
         if study.attempts >= retries.analysis:  # it was killed, for it did not say why it failed
             reason = study.reason or f"the process ended {study.attempts} times during the analysis"
             ledger.analysis_failed(study_id, images, reason, None, began)
+            self._metrics.steps.labels("analyse", "failed").inc()
+            warn("analysis failed", study=study_id, reason=reason, final=True)
             return
         try:
             self._spool.check_space()
@@ -127,6 +129,7 @@ class Steps:
         if destination is None:
             reason = "the settings name no such destination any more"
             self._ledger.delivery_failed(delivery, reason, None, began)
+            self._metrics.steps.labels("send", "failed").inc()
             warn("sending failed", **facts, reason=reason, final=True)
             return
         try:

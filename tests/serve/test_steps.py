@@ -9,6 +9,7 @@ from pydicom.uid import ExplicitVRLittleEndian
 from clnet.serve.analysis import Outcome
 from clnet.serve.journal import Audit
 from clnet.serve.ledger import Ledger
+from clnet.serve.local_workers import LocalWorkers
 from clnet.serve.metrics import Metrics
 from clnet.serve.settings import ServeSettings
 from clnet.serve.spool import Spool
@@ -80,3 +81,28 @@ def test_a_late_image_that_changes_nothing_keeps_no_results_from_a_destination_t
     receive(ledger, "3")  # now both have it
     steps.analyse(STUDY, 3)
     assert ledger.study(STUDY).state == "done"
+
+
+def test_results_for_a_destination_that_the_settings_name_no_more_fail_and_say_so(ledger, tmp_path):
+    steps = steps_of(ledger, tmp_path, None, "pacs")
+    workers = LocalWorkers(ledger, steps, ["pacs"])
+    receive(ledger, "1")
+    ledger.begin_analysis(STUDY, 1, again=0)
+    ledger.analysed(STUDY, 1, 0, "", ["renamed"], now=0)
+    workers.offer()
+    study = ledger.study(STUDY)
+    assert (study.state, study.reason) == (
+        "failed",
+        "renamed: the settings name no such destination any more",
+    )
+
+
+def test_a_study_that_ended_the_process_too_often_fails_in_the_log_too(ledger, tmp_path, caplog):
+    steps = steps_of(ledger, tmp_path, None)
+    receive(ledger, "1")
+    for _ in range(5):  # `retries.analysis`
+        ledger.begin_analysis(STUDY, 1, again=0)
+    steps.analyse(STUDY, 1)
+    assert ledger.study(STUDY).state == "failed"
+    (line,) = (record for record in caplog.records if record.message == "analysis failed")
+    assert line.facts["reason"] == "the process ended 5 times during the analysis"
