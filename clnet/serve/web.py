@@ -54,6 +54,8 @@ class Web:
         self._metrics, self._audit, self._problems = metrics, audit, problems
         self._token = settings.token
         authority = settings.tls.authority if settings.tls else None
+        if settings.tls:
+            settings.tls.server_context()  # for its error: uvicorn would end in its thread without a word
         config = uvicorn.Config(
             Starlette(routes=self._routes()),
             host=settings.host,
