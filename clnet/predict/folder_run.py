@@ -66,8 +66,10 @@ class PredictSettings:
         for name in self.reports:
             if name not in DICOM_REPORTS:
                 raise PredictError(f"reports has {name!r}; expected some of {', '.join(DICOM_REPORTS)}")
-        for name, least in (("min_score", 0), ("workers", 0), ("batch_size", 1)):
-            if getattr(self, name) is not None and getattr(self, name) < least:
+        if self.min_score is not None and not 0 <= self.min_score <= 1:
+            raise PredictError(f"min_score is {self.min_score}; expected a number from 0 to 1")
+        for name, least in (("workers", 0), ("batch_size", 1)):
+            if getattr(self, name) < least:
                 raise PredictError(f"{name} is {getattr(self, name)}; at least {least} is expected")
 
 

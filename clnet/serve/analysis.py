@@ -27,12 +27,10 @@ class Outcome:
     Attributes:
         lesions: how many.
         warnings: what could not be used, and why.
-        is_new: False if the same reports were sent before.
     """
 
     lesions: int
     warnings: Sequence[str]
-    is_new: bool
 
 
 class Analyser:
@@ -67,18 +65,20 @@ class Analyser:
         reports = report_files(results)
         if not reports:
             raise NothingToReportError("; ".join(dict.fromkeys(reasons)) or "no report could be written")
-        is_new = True
-        if before is not None:
-            is_new = {*map(_uid_of, reports)} != {*map(_uid_of, report_files(before))}
-            if is_new:
-                _refer(reports, report_files(before))
+        if before is not None and not have_same_reports(results, before):
+            _refer(reports, report_files(before))
         lesions = sum(len(result.lesions) for result in summary.results)
-        return Outcome(lesions, tuple(dict.fromkeys(reasons)), is_new)
+        return Outcome(lesions, tuple(dict.fromkeys(reasons)))
 
 
 def report_files(results: Path) -> list[Path]:
     """The DICOM reports in a folder of results; those in hidden folders are not finished."""
     return sorted(results.glob(f"{STUDIES}/[!.]*/*.dcm"))
+
+
+def have_same_reports(results: Path, others: Path) -> bool:
+    """Whether the reports in two folders of results are the same objects."""
+    return {*map(_uid_of, report_files(results))} == {*map(_uid_of, report_files(others))}
 
 
 def _uid_of(report: Path) -> str:

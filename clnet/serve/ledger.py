@@ -352,13 +352,22 @@ class Ledger:
             now=now,
         )
 
-    def sent_before(self, study_id: str, images: int) -> int | None:
-        """The number of images of the last results, of fewer images, that arrived anywhere."""
+    def sent_before(self, study_id: str, images: int, destination: str | None = None) -> int | None:
+        """The number of images of the last results, of fewer images, that arrived.
+
+        Args:
+            study_id: which study.
+            images: how many it has.
+            destination: where they arrived; None for anywhere.
+        """
         (row,) = self._read(
             "SELECT max(images) AS images FROM deliveries "
-            "WHERE study_id = :study_id AND images < :images AND state = 'done'",
+            "WHERE study_id = :study_id AND images < :images AND state = 'done' "
+            "AND (destination = :destination OR :any = 1)",
             study_id=study_id,
             images=images,
+            destination=destination or "",
+            any=int(destination is None),
         )
         return row["images"]
 

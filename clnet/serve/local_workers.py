@@ -21,7 +21,7 @@ class LocalWorkers:
     """
 
     def __init__(self, ledger: Ledger, steps: Steps, destinations: list[str]) -> None:
-        self._ledger, self._steps = ledger, steps
+        self._ledger, self._steps, self._destinations = ledger, steps, destinations
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._repeat, args=(self._analyse,), name="analyse")]
         for name in destinations:
@@ -39,7 +39,10 @@ class LocalWorkers:
         return all(thread.is_alive() for thread in self._threads)
 
     def offer(self) -> None:
-        """The threads see by themselves what is due."""
+        """The threads see by themselves what is due, but no thread is for a destination that was removed."""
+        for delivery in self._ledger.due_deliveries(time.time()):
+            if delivery.destination not in self._destinations:
+                self._steps.send(delivery)
 
     def stop(self) -> None:
         """End after the steps that are being done."""

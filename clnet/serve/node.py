@@ -41,6 +41,7 @@ class Node:
         self._started, self._stop = time.time(), threading.Event()
         settings.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._ledger = Ledger(settings.database)
+        self._drained_before = self._ledger.note(DRAIN)
         if not self._ledger.is_shared:
             if not listens:
                 raise ServeError(
@@ -61,8 +62,11 @@ class Node:
         self._receiver = Receiver(settings.dicom, self._intake, self._is_draining)
         self._web = Web(settings.http, self._ledger, self._intake, metrics, self._audit, self._problems)
         self._polls = [
-            threading.Thread(target=self._poll, args=(Source(poll, self._intake, self._ledger),), name="poll")
-            for poll in (settings.poll if listens else ())
+            threading.Thread(target=self._poll, args=(source,), name="poll")
+            for source in (
+                Source(poll, self._intake, self._ledger, self._takes_no_more)
+                for poll in (settings.poll if listens else ())
+            )
         ]
 
     def run(self) -> None:
@@ -142,11 +146,11 @@ class Node:
 
     def _poll(self, source: Source) -> None:
         while not self._stop.is_set():
-            if not self._is_draining():
-                try:
+            try:
+                if not self._takes_no_more():
                     source.poll()
-                except Exception as error:
-                    warn("polling failed", source=source.settings.name, reason=reason_of(error))
+            except Exception as error:
+                warn("polling failed", source=source.settings.name, reason=reason_of(error))
             self._stop.wait(source.settings.every_seconds)
 
     def _problems(self) -> tuple[list[str], list[str]]:
@@ -159,7 +163,7 @@ class Node:
                 "the queue does not answer"
             ]
         not_ready = list(dead)
-        if self._is_draining() or self._stop.is_set():
+        if self._takes_no_more():
             not_ready.append("draining")
         try:
             self._spool.check_space()
@@ -169,7 +173,10 @@ class Node:
 
     def _is_draining(self) -> bool:
         """Whether somebody asked for it since the start."""
-        return float(self._ledger.note(DRAIN) or 0) > self._started
+        return self._ledger.note(DRAIN) != self._drained_before
+
+    def _takes_no_more(self) -> bool:
+        return self._stop.is_set() or self._is_draining()
 
     def _is_done(self) -> bool:
         counts = self._ledger.counts()

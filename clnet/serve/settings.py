@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Annotated
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from clnet.errors import ClnetError
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 AeTitle = Annotated[str, Field(min_length=1, max_length=16, pattern=r"^[!-\[\]-~]([ -\[\]-~]*[!-\[\]-~])?$")]
 Seconds = Annotated[float, Field(gt=0)]
+WebAddress = Annotated[str, Field(pattern=r"^https?://")]
 
 
 class ServeError(ClnetError):
@@ -59,18 +60,23 @@ class Tls(_Settings):
 
     def server_context(self) -> ssl.SSLContext:
         """For connections that others open."""
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=self.authority)
+        context = self._context(ssl.Purpose.CLIENT_AUTH)
         if self.authority:
             context.verify_mode = ssl.CERT_REQUIRED
-        return self._with_own_certificate(context)
+        return context
 
     def client_context(self) -> ssl.SSLContext:
         """For connections that this node opens."""
-        return self._with_own_certificate(ssl.create_default_context(cafile=self.authority))
+        return self._context(ssl.Purpose.SERVER_AUTH)
 
-    def _with_own_certificate(self, context: ssl.SSLContext) -> ssl.SSLContext:
-        if self.certificate:
-            context.load_cert_chain(self.certificate, self.key)
+    def _context(self, purpose: ssl.Purpose) -> ssl.SSLContext:
+        try:
+            context = ssl.create_default_context(purpose, cafile=self.authority)
+            if self.certificate:
+                context.load_cert_chain(self.certificate, self.key)
+        except OSError as error:  # which names no file
+            files = ", ".join(str(file) for file in (self.certificate, self.key, self.authority) if file)
+            raise ServeError(f"tls: one of {files} cannot be used ({error.strerror})") from error
         return context
 
 
@@ -86,6 +92,11 @@ class Sender(_Settings):
     ae_title: AeTitle
     address: str | None = None
     priority: int = 0
+
+    @field_validator("address")
+    @classmethod
+    def _is_numeric(cls, address: str | None) -> str | None:
+        return None if address is None else str(ipaddress.ip_address(address))
 
 
 class Dicom(_Settings):
@@ -111,6 +122,8 @@ class Dicom(_Settings):
             raise ValueError(
                 f"host is {self.host}, which others can reach: list those who may send in senders"
             )
+        if self.tls and not self.tls.certificate:
+            raise ValueError("tls needs a certificate")
         return self
 
 
@@ -163,8 +176,8 @@ class Poll(_Settings):
     """
 
     name: str
-    orthanc: str | None = None
-    qido: str | None = None
+    orthanc: WebAddress | None = None
+    qido: WebAddress | None = None
     days: Annotated[int, Field(ge=1)] = 2
     every_seconds: Seconds = 10
     user: str | None = None
@@ -226,7 +239,7 @@ class Destination(_Settings):
 
     name: Annotated[str, Field(pattern=r"^[\w-]+$")]
     dicom: DicomPeer | None = None
-    stow: str | None = None
+    stow: WebAddress | None = None
     folder: Path | None = None
     user: str | None = None
     password_file: Path | None = None
@@ -317,6 +330,8 @@ class ServeSettings(_Settings):
         names = [destination.name for destination in self.destinations]
         if len(names) != len(set(names)):
             raise ValueError("two destinations have one name")
+        if self.queue and not self.queue.startswith("postgresql://"):  # it may hold a password
+            raise ValueError("queue is no address of a PostgreSQL database: it begins with postgresql://")
         for poll in self.poll:
             if poll.qido and poll.days >= self.retention.days:
                 raise ValueError(
@@ -350,6 +365,8 @@ def read_settings(file: Path | None) -> ServeSettings:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the file"
+        if first["type"] == "extra_forbidden":  # its value may be a password
+            raise ServeError(f"{file}: {place}: there is no such setting, see docs/serve.md") from error
         message = first["msg"].removeprefix("Value error, ")
         given = "" if isinstance(first["input"], (dict, _Settings)) else f" is {first['input']!r}"
         raise ServeError(f"{file}: {place}{given}: {message}") from error

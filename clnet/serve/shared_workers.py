@@ -38,6 +38,7 @@ class SharedWorkers:
         self._offers = App(connector=SyncPsycopgConnector(conninfo=address))
         self._loop: asyncio.AbstractEventLoop | None = None
         self._work: asyncio.Task[None] | None = None
+        self._is_set_up = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="jobs")
 
     def start(self) -> None:
@@ -66,9 +67,11 @@ class SharedWorkers:
 
     def stop(self) -> None:
         """End after the steps that are being done."""
-        if self._loop is not None and self._work is not None:
-            self._loop.call_soon_threadsafe(self._work.cancel)
         if self._thread.is_alive():
+            self._is_set_up.wait()
+            if self._loop is not None and self._work is not None:
+                with suppress(RuntimeError):  # the loop has just ended by itself
+                    self._loop.call_soon_threadsafe(self._work.cancel)
             self._thread.join()
         self._offers.close()
 
@@ -96,10 +99,14 @@ class SharedWorkers:
                     self._steps.send(delivery)
 
         self._loop = asyncio.get_running_loop()
-        async with app.open_async():
-            self._work = asyncio.ensure_future(self._work_on(app))
-            with suppress(asyncio.CancelledError):
-                await self._work
+        try:
+            async with app.open_async():
+                self._work = asyncio.ensure_future(self._work_on(app))
+                self._is_set_up.set()
+                with suppress(asyncio.CancelledError):
+                    await self._work
+        finally:
+            self._is_set_up.set()
 
     async def _work_on(self, app: App) -> None:
         async def work(queue: str, concurrency: int) -> None:

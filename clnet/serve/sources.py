@@ -4,7 +4,7 @@ An image that is here already is not fetched again, so that nothing depends on h
 the process was killed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -36,18 +36,21 @@ class Source:
         settings: where it is.
         intake: takes the images.
         ledger: notes how far an Orthanc's changes have been followed.
+        is_over: whether no more studies are to be taken; asked between two studies.
     """
 
-    def __init__(self, settings: Poll, intake: Intake, ledger: Ledger) -> None:
+    def __init__(
+        self, settings: Poll, intake: Intake, ledger: Ledger, is_over: Callable[[], bool] = lambda: False
+    ) -> None:
         self.settings = settings
-        self._intake, self._ledger = intake, ledger
+        self._intake, self._ledger, self._is_over = intake, ledger, is_over
         self._session = http_session(
             settings.user, settings.password_file, settings.token_file, settings.authority
         )
         self._refused: set[str] = set()  # SOPInstanceUIDs of what would be refused again
 
     def poll(self) -> None:
-        """Fetch what is new."""
+        """Fetch what is new: at first, all studies of an Orthanc."""
         try:
             if self.settings.orthanc:
                 self._follow_changes(self.settings.orthanc.rstrip("/"))
@@ -67,6 +70,8 @@ class Source:
             for change in page["Changes"]:
                 if change["ChangeType"] == "StableStudy":
                     self._fetch_study(address, change["ID"])
+                if self._is_over():
+                    return
             self._ledger.set_note(place, str(page["Last"]))
             if page["Done"]:
                 return
@@ -93,6 +98,8 @@ class Source:
         first = today - timedelta(days=self.settings.days - 1)
         filters = {"ModalitiesInStudy": "MG", "StudyDate": f"{first:%Y%m%d}-{today:%Y%m%d}"}
         for study in studies_in(client, filters):
+            if self._is_over():
+                return
             for listed in client.search_for_instances(study):
                 tags = pydicom.Dataset.from_json(listed)
                 series, image = tags.SeriesInstanceUID, tags.SOPInstanceUID

@@ -11,8 +11,10 @@ An image is on disk, and the queue knows it, before its sender is told so.
 
 import hashlib
 import io
+import math
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -177,10 +179,13 @@ class Spool:
         refuses, and they are put back; if its file was put aside, `accept` sees that, and writes it again.
         """
         aside = self._trash / f"{study.study_id}-{study.images}"
-        if self.images_of(study.study_id).exists():
+        with suppress(FileNotFoundError):  # another node removes this study too
             self.images_of(study.study_id).rename(aside)
         if not self.ledger.forget(study.study_id, study.images):
-            self._put_back(aside)
+            if self.ledger.study(study.study_id) is not None:
+                self._put_back(aside)
+            else:  # another node was faster; what it did not see, nobody else will
+                shutil.rmtree(aside, ignore_errors=True)
             return False
         shutil.rmtree(self._results / study.study_id, ignore_errors=True)
         shutil.rmtree(aside, ignore_errors=True)
@@ -194,14 +199,14 @@ class Spool:
         """
         before = time.time() - age
         for aside in self._trash.iterdir():
-            if aside.stat().st_ctime <= before:
+            if _changed(aside) <= before:
                 study_id = aside.name.partition("-")[0]
                 if self.ledger.study(study_id) is not None:
                     self._put_back(aside)
                 else:
                     shutil.rmtree(aside, ignore_errors=True)
         for file in self._incoming.glob(f"*/*{UNFINISHED}"):
-            if file.stat().st_ctime <= before:
+            if _changed(file) <= before:
                 file.unlink(missing_ok=True)
 
     def _place(self, file: Path, data: bytes) -> None:
@@ -229,6 +234,14 @@ class Spool:
                 file.replace(home / file.name)
             sync(home)
             aside.rmdir()
+
+
+def _changed(path: Path) -> float:
+    """When a file or folder was changed last, in seconds since 1970; infinity if it is gone by now."""
+    try:
+        return path.stat().st_ctime
+    except FileNotFoundError:
+        return math.inf
 
 
 def _identify(data: bytes) -> pydicom.Dataset:

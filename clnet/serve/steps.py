@@ -8,7 +8,7 @@ import pydicom
 
 from clnet.files import WriteError
 from clnet.predict.loading import reason_of
-from clnet.serve.analysis import Analyser, NothingToReportError, report_files
+from clnet.serve.analysis import Analyser, NothingToReportError, have_same_reports, report_files
 from clnet.serve.destinations import send
 from clnet.serve.journal import Audit, log, warn
 from clnet.serve.ledger import Delivery, Ledger, Study
@@ -61,6 +61,8 @@ class Steps:
         if study.attempts >= retries.analysis:  # it was killed, for it did not say why it failed
             reason = study.reason or f"the process ended {study.attempts} times during the analysis"
             ledger.analysis_failed(study_id, images, reason, None, began)
+            self._metrics.steps.labels("analyse", "failed").inc()
+            warn("analysis failed", study=study_id, reason=reason, final=True)
             return
         try:
             self._spool.check_space()
@@ -68,15 +70,16 @@ class Steps:
             outcome = self._analyser.analyse(
                 self._spool.images_of(study_id), self._spool.results_of(study_id, images), before
             )
+            names = [
+                destination.name
+                for destination in self._settings.destinations
+                if destination.when.holds(study.modality, study.sender, outcome.lesions)
+                and not self._has_arrived(study_id, images, destination.name)
+            ]
         except Exception as error:
             self._analysis_failed(study, images, again, error)
             return
         reason = "; ".join(outcome.warnings)[:MOST_WORDS]
-        names = [
-            destination.name
-            for destination in self._settings.destinations
-            if outcome.is_new and destination.when.holds(study.modality, study.sender, outcome.lesions)
-        ]
         counts = ledger.analysed(study_id, images, outcome.lesions, reason, names, time.time())
         self._done("analyse", "done" if counts else "void", began)
         log(
@@ -110,6 +113,14 @@ class Steps:
             earlier = max((number for number in numbers if number < images), default=None)
         return None if earlier is None else self._spool.results_of(study_id, earlier)
 
+    def _has_arrived(self, study_id: str, images: int, destination: str) -> bool:
+        """Whether the last results that arrived at a destination are the same as these."""
+        earlier = self._ledger.sent_before(study_id, images, destination)
+        if earlier is None:
+            return False
+        results = self._spool.results_of
+        return have_same_reports(results(study_id, images), results(study_id, earlier))
+
     def send(self, delivery: Delivery) -> None:
         """Send results to their destination."""
         destination, began = self._destinations.get(delivery.destination), time.time()
@@ -118,6 +129,7 @@ class Steps:
         if destination is None:
             reason = "the settings name no such destination any more"
             self._ledger.delivery_failed(delivery, reason, None, began)
+            self._metrics.steps.labels("send", "failed").inc()
             warn("sending failed", **facts, reason=reason, final=True)
             return
         try:

@@ -50,7 +50,7 @@ async def store(request: Request, intake: Intake) -> Response:
 
 async def _parts(request: Request, boundary: bytes, most: float) -> AsyncIterator[bytes]:
     """The content of each part; one that is too large is cut off just after the limit, to be refused."""
-    part, parts = bytearray(), list[bytes]()
+    part, parts, ends = bytearray(), list[bytes](), list[bool]()
 
     def add(data: bytes, start: int, end: int) -> None:
         if len(part) <= most:
@@ -60,13 +60,14 @@ async def _parts(request: Request, boundary: bytes, most: float) -> AsyncIterato
         parts.append(bytes(part))
         part.clear()
 
-    callbacks: Any = {"on_part_data": add, "on_part_end": finish}
+    callbacks: Any = {"on_part_data": add, "on_part_end": finish, "on_end": lambda: ends.append(True)}
     parser = MultipartParser(boundary, callbacks)
     async for chunk in request.stream():
         parser.write(chunk)
         while parts:
             yield parts.pop(0)
-    parser.finalize()
+    if not ends:  # or a last part that is cut off would be missing from the answer
+        raise FormParserError("there is no boundary at the end")
 
 
 def _reference(accepted: Accepted, study: str | None) -> Dataset:

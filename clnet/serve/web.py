@@ -54,6 +54,8 @@ class Web:
         self._metrics, self._audit, self._problems = metrics, audit, problems
         self._token = settings.token
         authority = settings.tls.authority if settings.tls else None
+        if settings.tls:
+            settings.tls.server_context()  # for its error: uvicorn would end in its thread without a word
         config = uvicorn.Config(
             Starlette(routes=self._routes()),
             host=settings.host,
@@ -120,7 +122,7 @@ class Web:
         return Response(page, media_type="text/plain; version=0.0.4")
 
     async def _store(self, request: Request) -> Response:
-        if self._problems()[1]:
+        if (await run_in_threadpool(self._problems))[1]:
             return Response("not ready\n", 503)
         return await store(request, self._intake)
 
@@ -153,6 +155,8 @@ class Web:
         if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
             return Response("a request of another site\n", 403)
         study_id = request.path_params["study"]
+        if not re.fullmatch(STUDY, study_id):  # it would be in the log
+            return Response("no such study\n", 404)
         self._audit.write("retry", study=study_id, address=request.client.host if request.client else "")
         log("retry", study=study_id, studies=self._ledger.retry(study_id))
         return RedirectResponse("/status", 303)

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -200,6 +201,28 @@ def test_without_a_docker_engine_the_package_is_prepared_and_the_missing_engine_
     _, said = page
     assert "No image was built. Missing: a Docker engine" in said["--package"]
     assert "holoscan package --sdk monai-deploy" in said["--package"]
+
+
+def test_a_folder_that_is_no_package_is_not_replaced(tmp_path, monkeypatch):
+    """The packager itself is in .venv-deploy alone, and is not reached."""
+    parts = ("arguments", "container_builder", "packager", "parameters")
+    for name in ("", ".__main__", ".packager", *(f".packager.{part}" for part in parts)):
+        monkeypatch.setitem(sys.modules, f"holoscan_cli{name}", AnyNames())
+    from clnet.apps.deploy.package import PackageError, prepare
+
+    (tmp_path / "precious").touch()
+    with pytest.raises(PackageError, match="Give a new folder"):
+        prepare(tmp_path)
+    assert (tmp_path / "precious").is_file()
+
+
+class AnyNames:
+    """A module from which any class can be imported."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return object
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,14 @@ import http.client
 import http.server
 import json
 import shutil
+import subprocess
 import threading
 from contextlib import contextmanager
 
 import pytest
 from label_client import Client
 from label_page import LabelPage, missing_programs, open_browser, write_targets
-from label_server import NO_SCORING, TOKEN, start_server
+from label_server import NO_SCORING, PYTHON, TOKEN, needs_venv, start_server
 
 ELSEWHERE = "elsewhere.example"  # a name that its owner has pointed to this machine
 
@@ -187,3 +188,12 @@ def test_in_a_browser_other_sites_are_refused_and_the_page_itself_works(client, 
         ask = "return fetch('/clnet/pairs').then((answer) => answer.status)"
         assert browser.execute_script(ask) == 421
     assert client.ask("GET", "/datastore/image?image=target_cc.dcm").status_code == 200
+
+
+def test_the_address_that_is_printed_says_whether_the_server_encrypts():
+    needs_venv()
+    code = "from clnet.apps.label.__main__ import address_of as a; print(a('h', 1, []), a('h', 1, {words}))"
+    for words in (["--ssl_keyfile", "k", "--ssl_certfile", "c"], ["--ssl_certfile=c", "--ssl_keyfile=k"]):
+        command = [PYTHON, "-c", code.format(words=words)]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert said == "http://h:1 https://h:1\n"

@@ -443,6 +443,29 @@ def test_unsaved_boxes_are_not_lost_when_another_pair_is_opened(page, pairs, tar
     assert len(page.label(target)["cc"]["boxes"]) == 1
 
 
+def test_a_pair_opened_while_a_label_is_removed_keeps_its_own(page, pairs, target):
+    other = next(pair_id for pair_id in pairs.values() if pair_id != target)
+    page.open(target)
+    draw_around_target(page, "cc")
+    page.save()
+    page.open(other)
+    page.save()
+    page.browser.execute_script("""const fetched = window.fetch, waiting = [];
+        window.answer = () => waiting.forEach((act) => act());
+        window.fetch = (...words) => words[1]?.method !== "DELETE" ? fetched(...words)
+            : new Promise((act) => waiting.push(act)).then(() => fetched(...words));""")
+    page.click("#remove-label")
+    page.click("#remove button[value=remove]")
+    page.click(f"#pairs [data-pair='{target}']")
+    page.wait(lambda: page.text("#pair-title") == target, "the pair")
+    assert len(page.settle().boxes()) == 1
+    page.browser.execute_script("window.answer()")
+    page.wait(lambda: page.text("#status") == f"Removed the label of {other}.", "the removal")
+    page.next_frame()
+    assert len(page.boxes()) == 1
+    assert page.text("#save") == "Saved"
+
+
 def test_the_browser_asks_before_closing_a_page_with_unsaved_changes(page, target):
     page.open(target)
     ask_to_leave = """const event = new Event("beforeunload", {cancelable: true});

@@ -365,6 +365,8 @@ def test_a_breast_that_is_killed_while_written_is_as_if_never_begun(run, tmp_pat
         ),
         ([FILMS, "--output", "out", "--device", "abacus"], "device is abacus"),
         ([FILMS, "--output", "out", "--batch-size", "0"], "batch_size is 0; at least 1 is expected"),
+        ([FILMS, "--output", "out", "--min-score", "30"], "min_score is 30.0; expected a number from 0 to 1"),
+        ([FILMS, "--output", "out", "--min-score", "nan"], "min_score is nan; expected a number from 0 to 1"),
         (
             [FILMS, "--output", "out", "--reports", "measurements,fax"],
             "reports has 'fax'; expected some of measurements, presentation, picture, cad",

@@ -168,6 +168,23 @@ def test_a_clock_that_is_set_back_a_day_delays_no_study(tmp_path, study, monkeyp
     assert {report.Modality for report in reports_in(tmp_path / "share")} == KINDS
 
 
+def test_a_clock_that_is_set_back_does_not_repeat_an_earlier_drain(tmp_path, monkeypatch):
+    now, ahead = time.time, [0.0]
+    monkeypatch.setattr(time, "time", lambda: now() + ahead[0])
+    node = NodeHere(tmp_path)
+    node.files.mkdir()
+    ledger = Ledger(f"sqlite:///{node.files / 'queue.sqlite'}")
+    ledger.set_note("drain", str(time.time() - 60))
+    ledger.close()
+    try:
+        node.start()
+        ahead[0] = -3600.0
+        time.sleep(2)
+        assert node.status_of("/ready") == 200
+    finally:
+        node.stop()
+
+
 def test_pages_ask_for_the_token_and_the_state_of_the_node_does_not(node):
     assert [node.ask(path)[0] for path in ("/health", "/ready", "/metrics")] == [200, 200, 200]
     assert node.ask("/status")[0] == 401

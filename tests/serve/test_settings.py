@@ -6,7 +6,7 @@ import pytest
 
 from clnet.cli import serve
 from clnet.cli.main import main
-from clnet.serve.settings import Rule, ServeError, ServeSettings, read_settings
+from clnet.serve.settings import Rule, ServeError, ServeSettings, Tls, read_settings
 
 
 def test_by_default_nobody_else_can_reach_it_and_nothing_is_sent():
@@ -22,7 +22,14 @@ def test_by_default_nobody_else_can_reach_it_and_nothing_is_sent():
     ("text", "words"),
     [
         ("dicom: {port: 0}", r"dicom\.port is 0: .*greater than or equal to 1"),
-        ("dicom: {prot: 1}", r"dicom\.prot is 1: Extra inputs are not permitted"),
+        ("dicom: {prot: 1}", r"dicom\.prot: there is no such setting"),
+        ("dicom: {tls: {}}", "dicom: tls needs a certificate"),
+        (
+            "dicom: {senders: [{ae_title: A, address: pacs.example}]}",
+            r"dicom\.senders\.0\.address is 'pacs\.example': .*not appear to be an IPv4 or IPv6 address",
+        ),
+        ("destinations: [{name: a, stow: 'pacs:80/x'}]", r"destinations\.0\.stow is 'pacs:80/x'"),
+        ("queue: 'mysql://host/name'", "queue is no address of a PostgreSQL database"),
         ("dicom: {ae_title: A TITLE THAT IS TOO LONG}", r"dicom\.ae_title is .*at most 16"),
         ("dicom: {host: 0.0.0.0}", r"dicom: host is 0\.0\.0\.0.*list those who may send in senders"),
         ("http: {host: 0.0.0.0, stow: true}", "stow needs a token_file"),
@@ -37,6 +44,27 @@ def test_a_wrong_setting_is_named(text, words, tmp_path):
     (tmp_path / "serve.yaml").write_text(text)
     with pytest.raises(ServeError, match=words):
         read_settings(tmp_path / "serve.yaml")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "destinations: [{name: a, stow: 'http://x', password: hunter2}]",
+        "queue: 'postgres://me:hunter2@host/name'",
+    ],
+)
+def test_an_error_does_not_show_a_password(text, tmp_path):
+    (tmp_path / "serve.yaml").write_text(text)
+    with pytest.raises(ServeError) as error:
+        read_settings(tmp_path / "serve.yaml")
+    assert "hunter2" not in str(error.value)
+
+
+def test_a_certificate_that_is_missing_is_named(tmp_path):
+    tls = Tls(certificate=tmp_path / "missing.pem")
+    for context in (tls.server_context, tls.client_context):
+        with pytest.raises(ServeError, match=r"tls: one of .*missing\.pem cannot be used \(No such file"):
+            context()
 
 
 def test_a_rule_holds_if_all_that_it_says_holds():

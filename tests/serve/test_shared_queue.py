@@ -5,6 +5,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 import pydicom
@@ -14,6 +15,7 @@ from servers import free_port, wait_for
 from serving import ServedNode, needs, storescu, write_study
 
 from clnet.serve.ledger import Ledger
+from clnet.serve.shared_workers import SharedWorkers
 
 PROGRAMS = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)
 pytestmark = [
@@ -104,3 +106,16 @@ def test_two_nodes_share_the_work_and_one_takes_over_from_the_other(database, tm
     finally:
         first.stop()
         second.kill()
+
+
+def test_workers_that_are_stopped_as_soon_as_they_have_started_end(database):
+    ledger = Ledger(database)
+    workers = SharedWorkers(ledger, None, database)
+    workers.start()
+    stopping = threading.Thread(target=workers.stop, daemon=True)
+    stopping.start()
+    stopping.join(60)
+    assert not stopping.is_alive()
+    assert not workers.is_alive()
+    workers.stop()  # once more, which has nothing left to stop
+    ledger.close()

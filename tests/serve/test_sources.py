@@ -119,6 +119,20 @@ def test_an_orthanc_that_was_set_up_anew_is_followed_from_its_first_change(tmp_p
 
 
 @pytest.mark.parametrize("way", ["orthanc", "qido"])
+def test_a_node_that_is_to_end_takes_no_further_study_and_the_next_one_takes_the_others(way, tmp_path):
+    sets = [copy_of(studies()[0], 74), copy_of(studies()[1], 75)]
+    with orthanc_with(tmp_path / "orthanc", *sets) as address:
+        where = {"orthanc": address, "qido": f"{address}/dicom-web"}[way]
+        polling = Polling(tmp_path / "node", **{way: where})
+        polling.source._is_over = lambda: polling.images() != []
+        polling.source.poll()
+        assert polling.images() == [4]
+        polling.source._is_over = lambda: False
+        polling.source.poll()
+        assert polling.images() == [4, 4]
+
+
+@pytest.mark.parametrize("way", ["orthanc", "qido"])
 def test_an_archive_that_fails_is_quoted_by_its_status_alone(way, tmp_path):
     """Its address names the study, so that a library's words about it must not be in the log."""
     uncached = {"MaximumStorageCacheSize": 0}

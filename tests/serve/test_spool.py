@@ -171,6 +171,39 @@ def test_a_removal_that_was_killed_is_undone_or_finished(spool, monkeypatch):
     assert list(spool.root.glob("trash/*")) == []
 
 
+def test_a_study_that_two_nodes_remove_at_the_same_time_leaves_nothing(spool, monkeypatch):
+    accepted = spool.accept(changed(), "SENDER")
+    study, forget = finish(spool, accepted.study_id), spool.ledger.forget
+
+    def forget_after_the_other_node(*words):
+        monkeypatch.setattr(spool.ledger, "forget", forget)
+        assert forget(*words)  # the other node found no images to put aside
+        return forget(*words)
+
+    monkeypatch.setattr(spool.ledger, "forget", forget_after_the_other_node)
+    assert not spool.remove(study)
+    assert list(spool.root.glob("*/*")) == []
+    assert not spool.remove(study)  # it comes to this study only now
+
+
+@pytest.mark.parametrize(
+    "place", ["trash/0123456789abcdef-4", "incoming/0123456789abcdef/image.dcm.unfinished"]
+)
+def test_what_another_node_removes_while_it_is_looked_at_is_left_to_that_node(spool, place, monkeypatch):
+    file, stat = spool.root / place, Path.stat
+    file.parent.mkdir(exist_ok=True)
+    file.touch()
+
+    def stat_too_late(path, **options):
+        if path == file:
+            file.unlink(missing_ok=True)
+        return stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", stat_too_late)
+    spool.clean(age=3600)
+    assert not file.exists()
+
+
 RECEIVER = """
 import sys
 sys.path[:0] = {paths!r}

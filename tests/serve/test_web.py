@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 import requests
-from serve_images import copy_of, studies
+from serve_images import bytes_of, copy_of, studies
 from servers import free_port
 from serving import make_certificate, needs
 
@@ -14,7 +14,7 @@ from clnet.serve.intake import Intake
 from clnet.serve.journal import Audit
 from clnet.serve.ledger import Ledger
 from clnet.serve.metrics import Metrics
-from clnet.serve.settings import Http, Poll, Tls
+from clnet.serve.settings import Http, Poll, ServeError, Tls
 from clnet.serve.sources import Source, SourceError
 from clnet.serve.spool import Spool
 from clnet.serve.web import Web
@@ -32,7 +32,7 @@ def listening(folder, tls):
     http = Http(port=port, tls=tls, stow=True, status_page=True, token_file=folder / "token")
     web = Web(http, ledger, intake, metrics, audit, lambda: ([], []))
     web.start()
-    yield f"https://127.0.0.1:{port}", ledger, intake
+    yield f"http{'s' if tls else ''}://127.0.0.1:{port}", ledger, intake
     web.stop()
     ledger.close()
     audit.close()
@@ -81,3 +81,32 @@ def test_with_an_authority_only_clients_with_its_certificate_get_in(tmp_path):
         assert curl(f"{address}/health", *trusted, "--cert", own_certificate, "--key", own_key) == (0, "200")
         assert curl(f"{address}/health", *trusted)[1] == "000"
         assert curl(f"{address}/health", *trusted, "--cert", stranger[1], "--key", stranger[0])[1] == "000"
+
+
+def test_a_body_without_its_end_is_refused_though_what_came_whole_is_kept(tmp_path):
+    first, second = (bytes_of(image) for image in copy_of(studies()[0][:2], 81))
+    head = b"--limit\r\nContent-Type: application/dicom\r\n\r\n"
+    body = head + first + b"\r\n" + head + second
+    kind = 'multipart/related; type="application/dicom"; boundary=limit'
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": kind}
+    with listening(tmp_path, None) as (address, ledger, _):
+        for end, status, images in ((b"", 400, 1), (b"\r\n--limit--", 200, 2)):
+            answer = requests.post(f"{address}/dicom-web/studies", body + end, headers=headers, timeout=60)
+            assert answer.status_code == status
+            assert [study.images for study in ledger.last_studies(9)] == [images]
+
+
+def test_a_name_that_is_no_digest_is_not_taken_into_the_log(tmp_path, caplog):
+    with listening(tmp_path, None) as (address, *_):
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        answer = requests.post(f"{address}/status/Secret^Name/retry", headers=headers, timeout=60)
+    assert answer.status_code == 404
+    assert not any("Secret" in str(vars(record)) for record in caplog.records if record.name == "clnet.serve")
+
+
+def test_a_certificate_that_is_missing_is_what_is_said(tmp_path):
+    with (
+        pytest.raises(ServeError, match=r"missing\.pem cannot be used"),
+        listening(tmp_path, Tls(certificate=tmp_path / "missing.pem")),
+    ):
+        pass

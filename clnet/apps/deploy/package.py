@@ -13,6 +13,7 @@ context/        what `holoscan package` passes to Docker: Dockerfile, map/app.js
 Then `holoscan package` builds the image, if there is a Docker engine.
 """
 
+import argparse
 import os
 import shlex
 import shutil
@@ -41,6 +42,10 @@ USER = "--build-arg UNAME=holoscan --build-arg UID=1000 --build-arg GID=1000"
 BUILD = f"docker buildx build --load {USER} --tag {TAG} ."
 
 
+class PackageError(ClnetError):
+    """A folder that may not be replaced."""
+
+
 class ContextBuilder(PythonAppBuilder):
     """The packager's builder without its last step, the only one that needs Docker."""
 
@@ -51,10 +56,19 @@ class ContextBuilder(PythonAppBuilder):
 
 
 def prepare(folder: Path, config: Path = HERE / CONFIG, bundle: Path | None = None) -> list[str]:
-    """Fill the folder; returns the arguments with which `holoscan` builds the image."""
+    """Fill the folder; returns the arguments with which `holoscan` builds the image.
+
+    What an earlier call made there is replaced; a folder with anything else is left alone.
+    """
+    if folder.exists() and any(folder.iterdir()) and not (folder / ARTIFACTS).is_file():
+        raise PackageError(
+            f"{folder}: has files, but no {ARTIFACTS} of an earlier package. Give a new folder."
+        )
     bundle = bundle or bundle_folder()
     load(bundle)  # raises an error if something is missing
     shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    shutil.copy(HERE / ARTIFACTS, folder)  # first: it tells that the folder may be replaced
     app = folder / "app"
     shutil.copytree(Path(clnet.__file__).parent, app / "clnet", ignore=NOT_COPIED)
     # The package reads its version from here.
@@ -63,7 +77,6 @@ def prepare(folder: Path, config: Path = HERE / CONFIG, bundle: Path | None = No
     for source, target in (
         (HERE / "__main__.py", app),
         (HERE / "requirements.txt", app),
-        (HERE / ARTIFACTS, folder),
         (config, folder / CONFIG),
     ):
         shutil.copy(source, target)
@@ -121,4 +134,6 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    parser = argparse.ArgumentParser("clnet.apps.deploy.package", description=main.__doc__)
+    parser.add_argument("folder", type=Path, help="a new folder, or one that this command made")
+    sys.exit(main(parser.parse_args().folder))

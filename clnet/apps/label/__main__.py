@@ -28,7 +28,6 @@ def main() -> None:
     is_folder = not options.studies.startswith(("http://", "https://"))
     if is_folder and not Path(options.studies).is_dir():
         parser.error(f"{options.studies}: no such folder")
-    address = f"http://{options.host}:{options.port}"
     defaults = {
         "MONAI_LABEL_DATASTORE_FILE_EXT": PATTERNS,
         "MONAI_LABEL_DICOMWEB_SEARCH_FILTER": {"Modality": "MG"},
@@ -46,9 +45,15 @@ def main() -> None:
     from clnet.apps.label.access import token
 
     words = f"#token={token()}" if token() else ""
-    sys.stdout.write(f"Annotation page: {address}/clnet/{words}\n")
+    sys.stdout.write(f"Annotation page: {address_of(options.host, options.port, more)}/clnet/{words}\n")
     sys.stdout.flush()
     Main().run()
+
+
+def address_of(host: str, port: int, more: list[str]) -> str:
+    """The address of the server; `more` are the options for MONAI Label, which may turn on encryption."""
+    is_encrypted = any(word.partition("=")[0] == "--ssl_certfile" for word in more)
+    return f"{'https' if is_encrypted else 'http'}://{host}:{port}"
 
 
 if __name__ == "__main__":

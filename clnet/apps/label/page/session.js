@@ -109,7 +109,7 @@ export class Session {
     const { pair_id: pairId } = this.desk.pair;
     return this.attempt(async () => {
       await this.server.removeLabel(pairId);
-      this.desk.markRemoved();
+      if (this.desk.pair.pair_id === pairId) this.desk.markRemoved();
       this.list.markLabelled(pairId, false);
       say(`Removed the label of ${pairId}.`);
     });
