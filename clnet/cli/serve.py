@@ -3,6 +3,7 @@
 import argparse
 import importlib.util
 import signal
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,10 @@ SHOWN = 20
 
 class MissingExtraError(ClnetError):
     """Packages that `clnet serve` needs beyond those of clnet."""
+
+
+class StudyError(ClnetError):
+    """A study was named where none can be."""
 
 
 def add_serve(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -51,6 +56,10 @@ def add_serve(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 
 def _serve(options: argparse.Namespace) -> int:
+    if options.study is not None and options.action != "retry":
+        raise StudyError(
+            f"clnet serve {options.action} takes no study, only retry does; {options.study!r} was given"
+        )
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingExtraError(f"{missing[0]} is not installed; run: pip install 'clnet[serve]'")
@@ -64,7 +73,8 @@ def _serve(options: argparse.Namespace) -> int:
         write_log_to_stderr()
         node = Node(settings, listens=not options.worker)
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: node.stop())
+            # A handler must not wait for a lock that the code it interrupts may hold: another thread stops.
+            signal.signal(number, lambda *_: threading.Thread(target=node.stop).start())
         node.run()
         return 0
 
@@ -93,8 +103,9 @@ def _status(ledger: "Ledger", _: argparse.Namespace) -> int:
 
 
 def _retry(ledger: "Ledger", options: argparse.Namespace) -> int:
-    print(f"{ledger.retry(options.study)} studies are tried again")
-    return 0
+    number = ledger.retry(options.study)
+    print(f"failed studies that are tried again: {number}")
+    return int(options.study is not None and not number)
 
 
 def _drain(ledger: "Ledger", _: argparse.Namespace) -> int:

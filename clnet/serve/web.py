@@ -122,6 +122,8 @@ class Web:
         return Response(page, media_type="text/plain; version=0.0.4")
 
     async def _store(self, request: Request) -> Response:
+        if not self._token and "origin" in request.headers:  # from whatever page a browser shows
+            return Response("a web page needs a token to store images\n", 403)
         if (await run_in_threadpool(self._problems))[1]:
             return Response("not ready\n", 503)
         return await store(request, self._intake)

@@ -8,6 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from clnet.cli.main import main
 from clnet.serve.ledger import Ledger, LedgerError
 
 
@@ -268,3 +269,13 @@ class Node(RuleBasedStateMachine):
 
 Node.TestCase.settings = settings(max_examples=20, stateful_step_count=20, deadline=None)
 TestNode = pytest.mark.slow(Node.TestCase)
+
+
+def test_a_study_is_named_for_retry_alone_and_must_be_one_that_failed(tmp_path, capsys):
+    file = tmp_path / "serve.yaml"
+    file.write_text(f"folder: {tmp_path}\n")
+    assert main(["serve", "retry", "0123456789abcdef", "--config", str(file)]) == 1
+    assert "tried again: 0" in capsys.readouterr().out
+    assert main(["serve", "retry", "--config", str(file)]) == 0
+    assert main(["serve", "status", "0123456789abcdef", "--config", str(file)]) == 2
+    assert "only retry does" in capsys.readouterr().err

@@ -23,13 +23,14 @@ TOKEN = "a-token-for-tests"  # noqa: S105
 
 
 @contextmanager
-def listening(folder, tls):
+def listening(folder, tls, token=TOKEN):
     """A web server behind which there is a queue and no model: (its address, the queue, the intake)."""
-    (folder / "token").write_text(TOKEN)
+    (folder / "token").write_text(token or "")
     ledger, metrics, port = Ledger(f"sqlite:///{folder / 'queue.sqlite'}"), Metrics(), free_port()
     audit = Audit(folder / "audit")
     intake = Intake(Spool(folder, ledger, most_bytes=10**6, free_bytes=0), metrics, audit)
-    http = Http(port=port, tls=tls, stow=True, status_page=True, token_file=folder / "token")
+    file = folder / "token" if token else None
+    http = Http(port=port, tls=tls, stow=True, status_page=bool(token), token_file=file)
     web = Web(http, ledger, intake, metrics, audit, lambda: ([], []))
     web.start()
     yield f"http{'s' if tls else ''}://127.0.0.1:{port}", ledger, intake
@@ -94,6 +95,16 @@ def test_a_body_without_its_end_is_refused_though_what_came_whole_is_kept(tmp_pa
             answer = requests.post(f"{address}/dicom-web/studies", body + end, headers=headers, timeout=60)
             assert answer.status_code == status
             assert [study.images for study in ledger.last_studies(9)] == [images]
+
+
+def test_without_a_token_web_pages_store_nothing(tmp_path):
+    with listening(tmp_path, None, token=None) as (address, ledger, _):
+        client = web_client(f"{address}/dicom-web", http_session(None, None, None))
+        client.store_instances(copy_of(studies()[0], 62))
+        assert ledger.last_studies(5)[0].images == 4
+        for origin in ("null", address, "http://elsewhere.example"):
+            answer = requests.post(f"{address}/dicom-web/studies", headers={"Origin": origin}, timeout=60)
+            assert answer.status_code == 403, origin
 
 
 def test_a_name_that_is_no_digest_is_not_taken_into_the_log(tmp_path, caplog):
