@@ -256,7 +256,7 @@ def _machine_time(runs: Sequence[Content]) -> list[str]:
             str(run["best"]["epoch"]),
             f"{100 * run['best']['value']:.1f}",
             _last_quarter(run),
-            run["git_commit"][:12],
+            run["git_commit"] if " " in run["git_commit"] else run["git_commit"][:12],
         ]
         for run in runs
     ]
