@@ -25,7 +25,16 @@ from typing import Any
 SETTINGS = {"OMP_NUM_THREADS": "1", "MLFLOW_TRACKING_URI": ""}
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["monai.bundle", "mlflow", "highdicom"])
-atexit.register(forkserver._forkserver._stop)  # type: ignore[attr-defined]  # and waits, so that `time` counts what its processes took
+_started: list[BaseProcess] = []
+
+
+@atexit.register
+def _end() -> None:
+    """Kill what a test that failed has left, and wait, so that `time` counts what all processes took."""
+    for process in _started:
+        if process.is_alive():
+            process.kill()
+    forkserver._forkserver._stop()  # type: ignore[attr-defined]
 
 
 def start(
@@ -48,6 +57,7 @@ def start(
     arguments = [str(word) for word in words], str(folder), dict(environment or usual()), *files
     process = CONTEXT.Process(target=_become, args=arguments)
     process.start()
+    _started.append(process)
     return process
 
 
@@ -121,6 +131,8 @@ def _become(words: list[str], folder: str, environment: dict[str, str], *files: 
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
+    torch = sys.modules["torch"]
+    torch.set_num_threads(torch.get_num_threads())  # threads that all begin by making a fork's new pool fail
     random.seed()
     sys.modules["numpy"].random.seed()
     how, what, *rest = words

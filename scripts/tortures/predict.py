@@ -49,7 +49,7 @@ def kills(folder: Path, number: int, seed: int, outcome: Outcome) -> None:
         outcome.peak_mb = max(outcome.peak_mb, victim.peak_mb)
         if status != 0:
             outcome.stuck += 1
-            outcome.fail(f"after kill {outcome.tried}: exit status {status}")
+            outcome.fail(f"after kill {outcome.tried}: exit status {status}: {victim.last_line()}")
         now = contents(output)
         outcome.lost += sum(now.get(name) != data for name, data in whole.items())
         outcome.lost += len(names - names_in(output))

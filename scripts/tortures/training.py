@@ -60,7 +60,7 @@ def kills(folder: Path, number: int, seed: int, outcome: Outcome) -> None:
         outcome.note("runs that ended by themselves")
         if status != 0:
             outcome.stuck += 1
-            outcome.fail(f"after kill {outcome.tried}: exit status {status}")
+            outcome.fail(f"after kill {outcome.tried}: exit status {status}: {victim.last_line()}")
         elif not _are_equal(weights(folder / "killed"), whole):
             outcome.lost += 1
             outcome.fail(f"after kill {outcome.tried}: other weights than those of an undisturbed run")

@@ -29,10 +29,7 @@ from clnet.ops import cpu_attention
 torch.set_num_threads(1)  # a forked process has no other threads
 cpu_attention.prepare(torch.float32)
 PATIENCE = 3600  # seconds, for a program that is not killed
-EVERY, FIRST = (
-    20,
-    10,
-)  # of these kills, one hits a program that was started from nothing: the 11th, the 31st, …
+EVERY, FIRST = 20, 10  # of so many kills, one hits a program started from nothing: the 11th, the 31st, …
 
 
 def is_from_nothing(kill: int) -> bool:
@@ -95,6 +92,10 @@ class Victim:
         self.wait()
         return self.orphans()
 
+    def last_line(self) -> str:
+        """The last line of what it and those before it said."""
+        return next(filter(None, reversed(self._log.read_text(errors="replace").splitlines())), "no output")
+
     def orphans(self) -> int:
         """How many processes of its session live on; they are killed."""
         return orphans_of(self.pid)
@@ -125,9 +126,12 @@ def _become(act: Callable[[], int | None], log: Path, folder: Path) -> None:
         for descriptor in (1, 2):
             os.dup2(number, descriptor)
         os.chdir(folder)
+        torch.set_num_threads(1)  # a fork needs a new pool, and threads that all begin by making one fail
         status = act() or 0
     except SystemExit as leaving:
         status = leaving.code if isinstance(leaving.code, int) else 1
+        if isinstance(leaving.code, str):
+            print(leaving.code, file=sys.stderr)
     except BaseException:
         traceback.print_exc()
     finally:
