@@ -1,12 +1,13 @@
 """The ablation: its runs are those of its tables, each is made once, an interrupted one is resumed."""
 
 import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ablation import main, options_of, plan_of, wanted
+from ablation import COMMAND, main, options_of, plan_of, wanted
 from ablations.kept import differences, read_runs
 from ablations.runs import EXPERIMENT, Plan, RunError, shell, train, training_cpu_seconds, training_seconds
 from ablations.settings import SETTINGS
@@ -97,11 +98,24 @@ def test_a_kept_run_counts_until_a_setting_or_the_data_changes(plan, monkeypatch
     assert list(differences(kept, plan, "f00d")) == []
 
 
-def test_the_kept_runs_need_not_be_trained_again(plan, monkeypatch):
+def test_the_documented_command_need_not_train_the_kept_runs_again(plan, monkeypatch):
     monkeypatch.chdir(ROOT)
+    options = options_of(shlex.split(COMMAND)[1:])
+    folders = dict.fromkeys(("film", "phantom", "patient"), plan.data)
     for (name, seed), run in read_runs(ROOT / "docs" / "evidence" / "runs").items():
-        wanted_run = Plan(name, seed, SETTINGS[name].epochs, plan.output, plan.data)
+        wanted_run = plan_of(name, seed, options, folders, "")
         assert list(differences(run.content, wanted_run, run.content["data_fingerprint"])) == [], name
+
+
+def test_where_the_weights_of_the_backbone_lie_does_not_matter_and_is_not_kept(plan, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    here, there = (
+        replace(plan, name="geometric_film", words=("--backbone_weights", f"/{folder}/resnet18.pth"))
+        for folder in ("here", "there")
+    )
+    kept = {"settings": here.settings(), "data_fingerprint": "f00d"}
+    assert "/here" not in json.dumps(kept)
+    assert list(differences(kept, there, "f00d")) == []
 
 
 def state_of(plan, status, **changed):
