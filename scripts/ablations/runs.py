@@ -42,9 +42,10 @@ GROUPS = {
 """The groups of boxes that are kept, by the data."""
 # What an outcome depends on, besides data and code; everything else in the config is wiring and paths.
 DECIDES = (
-    *("seed", "size", "batch_size", "max_epochs", "val_interval", "learning_rate", "warmup_iterations"),
-    *("matcher_factor", "gradient_clip", "preprocessing", "random_transforms", "finish", "network_def"),
-    *("loss", "optimizer", "schedule"),
+    *("seed", "size", "batch_size", "accumulation_steps", "amp", "max_epochs", "val_interval"),
+    *("learning_rate", "warmup_iterations", "backbone_factor", "matcher_factor", "gradient_clip"),
+    *("average_momentum", "max_detections", "duplicate_iou", "validation_iou", "count_duplicates"),
+    *("preprocessing", "random_transforms", "finish", "network_def", "loss", "optimizer", "schedule"),
 )
 PATHS = ("backbone_weights",)
 """Values that differ from machine to machine: only the reference to them is compared."""
