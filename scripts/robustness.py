@@ -256,7 +256,8 @@ def part(name: str, of_subject: Mapping[str, Any], single: Mapping[str, Any] | N
     return [
         f"## {subject.title}",
         f"{subject.about}: {undisturbed['pairs']} breasts, {undisturbed['boxes']} boxes, "
-        f"IoU ≥ {subject.iou:g}. {summary(name, of_subject, single)}",
+        f"IoU ≥ {subject.iou:g}, [protocol `{subject.protocol}`](evaluation.md#protocols). "
+        f"{summary(name, of_subject, single)}",
         table(["disturbance", "level", f"R@{RATE}", "change in points"], lines),
     ]
 

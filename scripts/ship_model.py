@@ -66,9 +66,11 @@ def ship_film(output: Path) -> None:
 
 def ship_phantom(output: Path) -> None:
     """The model of ``geometric-seed0``, with what it was evaluated to."""
-    shutil.copy(output / "geometric-seed0" / "model.pt", BUNDLE / "models" / "phantom.pt")
+    weights, evaluated = output / "geometric-seed0" / "model.pt", output / "evaluate-geometric"
+    _read_metrics(evaluated, "test", "default", weights)
+    shutil.copy(weights, BUNDLE / "models" / "phantom.pt")
     _copy_training(output / "geometric-seed0", "geometric")
-    shutil.copy(output / "evaluate-geometric" / "metrics.json", RECORD / "geometric_test.json")
+    shutil.copy(evaluated / "metrics.json", RECORD / "geometric_test.json")
 
 
 def film_passages(record: Path) -> dict[Path, str]:
@@ -99,16 +101,22 @@ def _from_docs(words: str) -> str:
 
 
 def _film_metrics(output: Path, name: str, weights: Path) -> dict[str, Any]:
-    """The numbers of an evaluation, without its curves; it must be what its name says."""
+    """The numbers of an evaluation, without its curves."""
     folder = output / f"evaluate-film-{name.replace('_', '-')}"
-    content: dict[str, Any] = read(folder / "metrics.json")
-    expected = (*EVALUATIONS[name], weights_digest(weights))
-    found = (content["data"]["section"], content["settings"]["protocol"], content["model"].split()[-1])
-    if found != expected or content["protocol"] != f"protocol {expected[1]}":
-        sys.exit(f"{folder}: section, protocol and weights are {found}; expected {expected}, no rule changed")
+    content = _read_metrics(folder, *EVALUATIONS[name], weights)
     content["data"] = {key: content["data"][key] for key in ("name", "section")}
     for at in content["detection"].values():
         del at["curve"]
+    return content
+
+
+def _read_metrics(folder: Path, section: str, protocol: str, weights: Path) -> dict[str, Any]:
+    """The numbers of an evaluation, which must be of this section, by this protocol and of these weights."""
+    content: dict[str, Any] = read(folder / "metrics.json")
+    expected = (section, protocol, weights_digest(weights))
+    found = (content["data"]["section"], content["settings"]["protocol"], content["model"].split()[-1])
+    if found != expected or content["protocol"] != f"protocol {protocol}":
+        sys.exit(f"{folder}: section, protocol and weights are {found}; expected {expected}, no rule changed")
     return content
 
 

@@ -64,10 +64,10 @@ class ValidationPictures:
         if engine.state.best_metric_epoch != engine.state.epoch or not has_lesions:
             return
         overlaps = find_overlaps(images)
-        curve = froc(find_hits(overlaps, self.metric.iou))
+        curve = froc(find_hits(overlaps, self.metric.iou), self.metric.count_duplicates)
         each = np.arange(len(images))
         shown_above = float(cutoff_scores(curve, [SHOWN_RATE], each, np.ones((1, len(images))))[0, 0])
-        table = recall_table(images, CURVE_RATES, self.metric.ious)
+        table = recall_table(images, CURVE_RATES, self.metric.ious, self.metric.count_duplicates)
         curves = {
             f"IoU ≥ {iou:g}": {"fpi": list(recall), "value": list(recall.values()), "low": [None]}
             for iou, recall in table.items()

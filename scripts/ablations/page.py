@@ -204,7 +204,7 @@ def _groups(table: Table, content: Content) -> list[str]:
     key, ending, titles = f"iou={table.iou:g}/", f"/recall/{RATES[0]}", setting_names()
     lines = [
         [
-            name.removeprefix(key).removesuffix(ending).replace("/", " "),
+            name.removeprefix(key[:-1]).removesuffix(ending).strip("/").replace("/", " ") or "all",
             *(percent(rows[setting][name]) for setting in table.gain),
             percent(difference, signed=True),
         ]

@@ -42,10 +42,13 @@ GROUPS = {
 """The groups of boxes that are kept, by the data."""
 # What an outcome depends on, besides data and code; everything else in the config is wiring and paths.
 DECIDES = (
-    *("seed", "size", "batch_size", "max_epochs", "val_interval", "learning_rate", "warmup_iterations"),
-    *("matcher_factor", "gradient_clip", "preprocessing", "random_transforms", "finish", "network_def"),
-    *("loss", "optimizer", "schedule"),
+    *("seed", "size", "batch_size", "accumulation_steps", "amp", "max_epochs", "val_interval"),
+    *("learning_rate", "warmup_iterations", "backbone_factor", "matcher_factor", "gradient_clip"),
+    *("average_momentum", "max_detections", "duplicate_iou", "validation_iou", "count_duplicates"),
+    *("preprocessing", "random_transforms", "finish", "network_def", "loss", "optimizer", "schedule"),
 )
+PATHS = ("backbone_weights",)
+"""Values that differ from machine to machine: only the reference to them is compared."""
 Call = Callable[[list[str], Path], None]
 """Runs a command and appends its output to a file."""
 
@@ -145,7 +148,7 @@ def deciding(config: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(value, list):
             return [followed(part) for part in value]
         name = value.removeprefix("@") if isinstance(value, str) else value
-        return followed(config[name]) if name != value and name in {*config} - {*DECIDES} else value
+        return followed(config[name]) if name != value and name in {*config} - {*DECIDES, *PATHS} else value
 
     return flatten({name: followed(config[name]) for name in DECIDES if name in config})
 
@@ -155,12 +158,13 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
     Settings that only one side has do not count: one that was added to the config since is assumed to have
     had its present value all along. Names of classes and expressions do not count either, since code may be
-    renamed.
+    renamed; nor do references, since what they stand for is compared by itself or is a path.
     """
     return [
         f"{name} was {before[name]}, is {value}"
         for name, value in now.items()
-        if before.get(name, value) != value and not (name.endswith("_target_") or value.startswith("$"))
+        if before.get(name, value) != value
+        and not (name.endswith("_target_") or value.startswith(("$", "@")))
     ]
 
 

@@ -60,6 +60,9 @@ def first_sentence(answers: list[Mapping[str, Any]]) -> str:
     )
     if low <= 0 <= high:
         return f"{words} The interval holds zero: a gain is not shown."
+    if main.get("corrected", 0.0) >= LEVEL:
+        corrected = f"Corrected for the number of questions (p {main['corrected']:.3f})"
+        return f"{words} {corrected}, a gain is not shown."
     return words if min(ours, theirs) > 1 else f"{words} Where there is one seed, another might change that."
 
 

@@ -8,9 +8,10 @@ import torch
 from bundle_runs import ROOT, configs
 from monai.bundle import ConfigParser
 from page_text import between_marks, percent
-from ship_model import phantom_passages
+from ship_model import phantom_passages, ship_phantom
 
 from clnet.phantom import PhantomSettings, make_phantom
+from clnet.predict.model_name import weights_digest
 
 MODELS = ROOT / "bundle" / "models"
 RECORD = MODELS / "record"
@@ -46,6 +47,22 @@ def test_the_record_shows_the_bars_passed():
     assert links["all"]["f1"]["value"] >= 0.85
     assert links["all"]["accuracy"]["value"] >= 0.92
     assert links["several_lesions"]["accuracy"]["value"] >= 0.85
+
+
+def test_the_record_is_of_these_weights():
+    assert recorded("geometric_test.json")["model"].split()[-1] == weights_digest(MODELS / "phantom.pt")
+
+
+def test_an_evaluation_of_other_weights_is_not_shipped(tmp_path, monkeypatch):
+    monkeypatch.setattr("ship_model.BUNDLE", tmp_path / "bundle")
+    monkeypatch.setattr("ship_model.RECORD", tmp_path / "bundle")
+    (tmp_path / "geometric-seed0").mkdir()
+    (tmp_path / "geometric-seed0" / "model.pt").write_bytes(b"trained again")
+    (tmp_path / "evaluate-geometric").mkdir()
+    metrics = (RECORD / "geometric_test.json").read_text(encoding="utf-8")
+    (tmp_path / "evaluate-geometric" / "metrics.json").write_text(metrics, encoding="utf-8")
+    with pytest.raises(SystemExit, match="evaluate-geometric: section, protocol and weights are"):
+        ship_phantom(tmp_path)
 
 
 @pytest.mark.slow

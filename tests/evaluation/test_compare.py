@@ -14,7 +14,7 @@ from clnet.evaluation.compare import ComparisonError, compare
 from clnet.evaluation.folder import evaluate_files
 from clnet.evaluation.protocols import EvaluationSettings
 from clnet.evaluation.record import read_record
-from clnet.findings.types import write_findings
+from clnet.findings.types import Detections, Findings, PairFindings, write_findings
 from clnet.runs.mlflow_evaluations import read_runs
 
 QUICK = EvaluationSettings(resamples=50)
@@ -86,12 +86,22 @@ def test_swapping_runs_turns_the_sign(runs):
     assert back["low"] == pytest.approx(-there["high"])
 
 
-def test_pairing_is_worth_it(runs):
-    """On the same patients the difference is surer than from two intervals on their own."""
-    weak, other = read_runs([runs["weak"], runs["other"]])
-    paired = compare([weak, other], 1000)["runs"]["other"]["iou=0.2"]["recall"]["4"]
-    alone = [run.metrics["detection"]["iou=0.2"]["recall"]["4"] for run in (weak, other)]
-    assert paired["high"] - paired["low"] < sum(one["high"] - one["low"] for one in alone)
+def test_what_is_hard_for_both_runs_cancels_out_of_their_difference(runs, tmp_path):
+    """The same findings but for one pair in ten: independent resamples would add up both runs' spreads."""
+    datalist = random_datalist(60)
+    nearly = random_findings(datalist["test"], skill=0.5)
+    blind = [
+        PairFindings(pair.pair_id, **dict.fromkeys(pair.views, Detections())) if number % 10 == 0 else pair
+        for number, pair in enumerate(nearly)
+    ]
+    write_datalist(datalist, tmp_path / "datalist.json")
+    write_findings(Findings("nearly", tuple(blind)), tmp_path / "nearly.json")
+    evaluate_files(tmp_path, tmp_path / "nearly.json", "test", tmp_path / "nearly", QUICK)
+    weak, nearly = read_runs([runs["weak"], str(tmp_path / "nearly")])
+    paired = compare([weak, nearly], 1000)["runs"]["nearly"]["iou=0.2"]["recall"]["4"]
+    alone = [run.metrics["detection"]["iou=0.2"]["recall"]["4"] for run in (weak, nearly)]
+    independent = np.hypot(*(one["high"] - one["low"] for one in alone))
+    assert 0 < paired["high"] - paired["low"] < 0.75 * independent
 
 
 def test_runs_on_other_pairs_lesions_or_settings_are_refused(runs, tmp_path):

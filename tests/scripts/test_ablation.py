@@ -1,14 +1,25 @@
 """The ablation: its runs are those of its tables, each is made once, an interrupted one is resumed."""
 
 import json
+import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ablation import main, options_of, plan_of, wanted
+from ablation import COMMAND, main, options_of, plan_of, wanted
 from ablations.kept import differences, read_runs
-from ablations.runs import EXPERIMENT, Plan, RunError, shell, train, training_cpu_seconds, training_seconds
+from ablations.runs import (
+    DECIDES,
+    EXPERIMENT,
+    Plan,
+    RunError,
+    shell,
+    train,
+    training_cpu_seconds,
+    training_seconds,
+)
 from ablations.settings import SETTINGS
 from ablations.tables import TABLES, Row, Table
 from mlflow import MlflowClient
@@ -91,17 +102,50 @@ def test_a_kept_run_counts_until_a_setting_or_the_data_changes(plan, monkeypatch
     kept["settings"] = replace(plan, words=("--width", "32")).settings()
     width_of_the_encoder, *_ = differences(kept, plan, "f00d")  # which the network only refers to
     assert width_of_the_encoder == "network_def.encoder.width was 32, is 64"
+    kept["settings"] = replace(plan, words=("--average_momentum", "1.0")).settings()
+    assert list(differences(kept, plan, "f00d")) == ["average_momentum was 1.0, is 0.002"]
     kept["settings"] = plan.settings()
     del kept["settings"]["learning_rate"]  # which did not exist when the run was made
     kept["settings"]["loss._target_"] = "a.former.Name"
     assert list(differences(kept, plan, "f00d")) == []
 
 
-def test_the_kept_runs_need_not_be_trained_again(plan, monkeypatch):
+def test_the_documented_command_need_not_train_the_kept_runs_again(plan, monkeypatch):
     monkeypatch.chdir(ROOT)
+    options = options_of(shlex.split(COMMAND)[1:])
+    folders = dict.fromkeys(("film", "phantom", "patient"), plan.data)
     for (name, seed), run in read_runs(ROOT / "docs" / "evidence" / "runs").items():
-        wanted_run = Plan(name, seed, SETTINGS[name].epochs, plan.output, plan.data)
+        wanted_run = plan_of(name, seed, options, folders, "")
         assert list(differences(run.content, wanted_run, run.content["data_fingerprint"])) == [], name
+
+
+WIRING = {
+    *("device", "workers", "cache_dir", "cache_rate", "save_interval", "show_bars", "shipped_weights"),
+    *("bundle_root", "output_dir", "dataset_dir", "phantom_dir", "phantom_pairs", "datalist", "run_name"),
+    *("run_dir", "ckpt_dir", "resume", "experiment", "parent_run", "tracking_uri", "variant", "imports"),
+    *("cached", "network", "validated", "train", "validate", "initialize", "training", "run"),
+    *("protocol", "min_score", "min_consistency", "consistency"),  # of reports and of evaluate.yaml
+}
+"""What changes no weights and no findings that tables count, or is described by other values."""
+
+
+def test_every_value_of_the_config_decides_or_is_known_not_to(plan, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    config = run_config(replace(plan, name="geometric").training())
+    referred_to = {value[1:] for value in re.findall(r"@\w+", json.dumps(config["network_def"]))}
+    assert set(config) - {*DECIDES} - referred_to - WIRING == set()
+    assert not {*DECIDES} & WIRING
+
+
+def test_where_the_weights_of_the_backbone_lie_does_not_matter_and_is_not_kept(plan, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    here, there = (
+        replace(plan, name="geometric_film", words=("--backbone_weights", f"/{folder}/resnet18.pth"))
+        for folder in ("here", "there")
+    )
+    kept = {"settings": here.settings(), "data_fingerprint": "f00d"}
+    assert "/here" not in json.dumps(kept)
+    assert list(differences(kept, there, "f00d")) == []
 
 
 def state_of(plan, status, **changed):

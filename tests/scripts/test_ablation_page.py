@@ -16,7 +16,7 @@ from ablations.numbers import Numbers, holm, measures
 from ablations.outcome import unpack
 from ablations.page import pages, readme_passage
 from ablations.tables import QUESTIONS, RATES, TABLES
-from ablations.words import more_answers, verdict
+from ablations.words import first_sentence, more_answers, verdict
 from kept_runs import kept_run, outcome_of
 from page_text import between_marks
 
@@ -130,6 +130,15 @@ def test_the_page_says_first_whether_films_gain_and_if_the_interval_holds_zero()
     assert first(1, 1).endswith("The interval holds zero: a gain is not shown.")
 
 
+def test_what_the_page_says_first_is_shown_only_if_it_is_after_the_correction_too():
+    answer = {"table": "film", "ours": "geometric_film", "theirs": "vild_film", "unit": "R@0.25"}
+    answer |= {"seeds": [3, 3], "value": 0.05, "low": 0.01, "high": 0.09}
+    assert first_sentence([{**answer, "corrected": 0.04}]).endswith("3 and 3 seeds).")
+    assert first_sentence([{**answer, "corrected": 0.06}]).endswith(
+        "Corrected for the number of questions (p 0.060), a gain is not shown."
+    )
+
+
 def test_rows_that_were_not_run_are_left_out_and_the_papers_numbers_are_shown(runs):
     made = pages(made_of(runs))
     assert set(made) == {"evidence.md", *(f"evidence/{n}.md" for n in ("README", "phantom", "machine_time"))}
@@ -146,7 +155,9 @@ def test_rows_that_were_not_run_are_left_out_and_the_papers_numbers_are_shown(ru
 def test_groups_of_films_are_shown_with_what_the_second_view_brings():
     films = {(name, 0): kept_run(name, 0, skill=2) for name in ("geometric_film", "one_view_film")}
     text = pages(made_of(films))["evidence/film.md"]
-    assert re.search(r"^\| view cc \| \d.*\| [+-]\d", text, re.MULTILINE)
+    groups = re.findall(r"^\| ([\w ]+) \| \d.*\| [+-]\d", text, re.MULTILINE)
+    assert groups[:3] == ["all", "both views", "one view"]
+    assert "view cc" in groups
 
 
 def test_the_cost_is_in_cpu_hours_and_the_last_quarter_tells_whether_validation_was_flat(runs):

@@ -53,6 +53,7 @@ def test_the_page_says_what_costs_something_beyond_its_interval():
         },
     }
     words = "\n".join(robustness.part("film", content, {"value": 0.7, "low": 0.6, "high": 0.8}))
+    assert "IoU ≥ 0.2, [protocol `film`](evaluation.md#protocols)" in words
     assert "beyond its interval: another patient's MLO. What does not: mirrored." in words
     assert "with each view alone 70.0 (60.0 to 80.0)" in words
     assert (
