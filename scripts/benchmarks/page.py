@@ -121,9 +121,8 @@ def page_of(result: dict[str, Any]) -> str:
             f"its own process; rounds: {turns}.\n\n"
             + versus(networks, kinds, "transformers")
             + "\nAttention is not all of it: in training, 3×3 convolutions on maps of some size are "
-            "Winograd's (`clnet/ops/winograd.py`). The rows above were measured with kernels for dropout "
-            "and feed-forward networks as well, which have since been removed: each made a training step "
-            "less than 1.1 times as fast.\n\nThe C library gives memory that large tensors free back to "
+            "Winograd's (`clnet/ops/winograd.py`).\n\n"
+            "The C library gives memory that large tensors free back to "
             "the system and has to ask for it again, page by page. Runs of the bundle keep it "
             "(`clnet/runs/allocator.py`), and so do ours "
             "here; transformers does in the rows that say *memory kept*, and is unchanged in the others. "
