@@ -35,6 +35,7 @@ from clnet.phantom import PhantomSettings, make_phantom
 from clnet.runs.provenance import data_fingerprint, git_commit
 
 RATE, SECTION, RESAMPLES = "0.25", "test", 2000
+COLUMNS = 5  # of panels in the picture
 COMMAND = "./scripts/robustness --film output/cbis-ddsm"
 
 
@@ -188,15 +189,21 @@ def alone(subject: Subject, runs: Path) -> dict[str, Any] | None:
 
 
 def draw(content: Mapping[str, Any], singles: Mapping[str, Any], path: Path) -> None:
-    """A row of panels for each subject, a panel for each disturbance."""
-    columns = max(len(SUBJECTS[name].disturbances) for name in content)
-    figure = Figure(figsize=(1.7 * columns, 2.5 * len(content) + 0.4), layout="constrained", dpi=120)
-    every_axes = figure.subplots(len(content), columns, sharey=True, squeeze=False)
-    for row, (name, of_subject) in zip(every_axes, content.items(), strict=True):
-        for axes in row[len(of_subject["disturbances"]) :]:
+    """A panel for each disturbance of each subject, so many in a row."""
+    rows = [
+        (name, list(of_subject["disturbances"])[first : first + COLUMNS])
+        for name, of_subject in content.items()
+        for first in range(0, len(of_subject["disturbances"]), COLUMNS)
+    ]
+    figure = Figure(figsize=(1.9 * COLUMNS, 2.3 * len(rows) + 0.4), layout="constrained", dpi=120)
+    every_axes = figure.subplots(len(rows), COLUMNS, sharey=True, squeeze=False)
+    for row, (name, kinds) in zip(every_axes, rows, strict=True):
+        of_subject = content[name]
+        for axes in row[len(kinds) :]:
             axes.set_axis_off()
         row[0].set_ylabel(f"{SUBJECTS[name].title}, R@{RATE} in %")
-        for axes, (kind, found) in zip(row, of_subject["disturbances"].items(), strict=False):
+        for axes, kind in zip(row, kinds, strict=False):
+            found = of_subject["disturbances"][kind]
             disturbance = SUBJECTS[name].disturbances[kind]
             whole = {"level": disturbance.levels[0], "recall": of_subject["undisturbed"]["recall"]}
             every = sorted([whole, *found], key=lambda point: point["level"])
@@ -214,9 +221,9 @@ def draw(content: Mapping[str, Any], singles: Mapping[str, Any], path: Path) -> 
                     label="the same training on each view alone, undisturbed",
                 )
             axes.set(ylim=(0, 100))
-            axes.set_title(disturbance.title, fontsize=8)
-            axes.set_xlabel(disturbance.axis, fontsize=7)
-            axes.tick_params(labelsize=7)
+            axes.set_title(disturbance.title, fontsize=9)
+            axes.set_xlabel(disturbance.axis, fontsize=8)
+            axes.tick_params(labelsize=8)
             axes.grid(alpha=0.3)
             axes.spines[["top", "right"]].set_visible(False)
     handles, labels = every_axes[0][0].get_legend_handles_labels()
@@ -237,7 +244,7 @@ def summary(name: str, of_subject: Mapping[str, Any], single: Mapping[str, Any] 
     words = f"Undisturbed R@{RATE} is {percent(of_subject['undisturbed']['recall'])}"
     words += f", with each view alone {percent(single)}. " if single else ". "
     words += f"What costs something, at some level, beyond its interval: {', '.join(costly) or 'nothing'}."
-    return words + (f" What does not: {', '.join(harmless)}." if harmless else "")
+    return words + (f" No cost was shown for: {', '.join(harmless)}." if harmless else "")
 
 
 def part(name: str, of_subject: Mapping[str, Any], single: Mapping[str, Any] | None) -> list[str]:
@@ -265,7 +272,7 @@ def part(name: str, of_subject: Mapping[str, Any], single: Mapping[str, Any] | N
 def page(content: Mapping[str, Any], singles: Mapping[str, Any]) -> str:
     """The Markdown."""
     meaning = [
-        f"- *{disturbance.title}*: {' '.join((disturbance.change.__doc__ or '').split())}"
+        f"- *{disturbance.title}*: {' '.join((disturbance.change.__doc__ or '').split()).replace('``', '`')}"
         for disturbance in FILM_DISTURBANCES.values()
     ]
     parts = [

@@ -37,15 +37,15 @@ ABOUT_COUNTS = (
 )
 HEAD = """# Reliability
 
-What a power cut, a full disk and an attacker would find. `clnet` is hurt on purpose, and what is lost is
-counted:
+What a power cut, a full disk and an attacker would find. This command kills `clnet`, fills its disks, damages
+its files, sends it nonsense, counts what is lost, and writes this page:
 
 ```bash
 ./scripts/torture
 ```
 
-does a little of everything in some minutes and writes this page; `./scripts/torture --full` takes hours, and
-with `--resume` adds to the figures that are there. What is promised is in [SECURITY.md](../SECURITY.md)."""
+It takes some minutes. `./scripts/torture --full` takes hours; `--resume` adds to the figures that are there.
+[SECURITY.md](../SECURITY.md) says what is promised."""
 
 
 def page_of(result: Mapping[str, Any]) -> str:
@@ -83,8 +83,8 @@ def _kills(result: Mapping[str, Any]) -> list[str]:
 
 
 def _notes(part: Mapping[str, Any]) -> str:
-    notes = ", ".join(f"{name} {number:,.0f}" for name, number in part["notes"].items())
-    return f" Counted: {notes}." if notes else ""
+    notes = "; ".join(f"{number:,.0f} × {name}" for name, number in part["notes"].items())
+    return f" {notes}." if notes else ""
 
 
 def _inputs(result: Mapping[str, Any]) -> list[str]:
