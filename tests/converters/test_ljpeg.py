@@ -67,6 +67,17 @@ def test_absurd_sizes_are_refused_before_memory_is_spent():
         decode_ljpeg(stream, FILE)
 
 
+@pytest.mark.parametrize("predictor", [1, 7])
+@pytest.mark.parametrize("size", [(4, 6), (2, 3), (65535, 65535)])
+def test_a_stream_with_two_headers_is_refused_as_they_may_differ(predictor, size):
+    stream = encode(film(4, 5, 12), 12, predictor)
+    (first, _, rest) = stream.partition(b"\xff\xc3")
+    header = encode(film(4, 5, 12), 12, size=(4, 5)).partition(b"\xff\xc3")[2][:11]
+    other = header.replace(b"\x00\x04\x00\x05", b"".join(n.to_bytes(2, "big") for n in size))
+    with pytest.raises(DamagedImageError, match=r"not a lossless JPEG \(SOF3\)"):
+        decode_ljpeg(first + b"\xff\xc3" + other + b"\xff\xc3" + rest, FILE)
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(0, 5), (4, 0), (0, 0)])
 def test_a_stream_without_rows_or_columns_is_refused_at_once(rows, columns):
     stream = encode(film(4, 5, 12), 12, size=(4, 5)).replace(

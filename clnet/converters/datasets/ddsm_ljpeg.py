@@ -30,6 +30,7 @@ PREDICTORS: dict[int, Predictor] = {
     6: lambda a, b, c: b + ((a - c) >> 1),
     7: lambda a, b, c: (a + b) >> 1,
 }
+FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # T.81, table B.1: markers that begin a header
 LIKE_STANDARD = (1, 4, 5)  # these predict a if b equals c, as in the first row
 
 
@@ -88,7 +89,9 @@ def _parse(data: bytes, file: Path) -> _Stream:
     restarts, at = 0, 2
     while data.startswith(b"\xff\xd8") and at + 10 <= len(data) and data[at] == 0xFF:
         marker = data[at + 1]
-        if marker == 0xC3 and data[at + 9] == 1:
+        if marker in FRAMES:
+            if frame or marker != 0xC3 or data[at + 9] != 1:  # libjpeg would go by the first of two
+                break
             frame = (data[at + 4], number(at + 5), number(at + 7), at + 4)
         elif marker == 0xDD:
             restarts = number(at + 4)
@@ -112,6 +115,11 @@ def _decode_standard(data: bytes, stream: _Stream, file: Path) -> NDArray[np.uin
         raise DamagedImageError(
             f"{file}: does not decode ({error}): it is damaged. Download it again."
         ) from error
+    if values.size != stream.rows * stream.columns:
+        raise DamagedImageError(
+            f"{file}: decodes to {values.size} values, but its header says {stream.rows} × {stream.columns}: "
+            "it is damaged. Download it again."
+        )
     return values.reshape(stream.rows, stream.columns).astype(np.uint16)
 
 
