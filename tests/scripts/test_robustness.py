@@ -54,7 +54,7 @@ def test_the_page_says_what_costs_something_beyond_its_interval():
     }
     words = "\n".join(robustness.part("film", content, {"value": 0.7, "low": 0.6, "high": 0.8}))
     assert "IoU ≥ 0.2, [protocol `film`](evaluation.md#protocols)" in words
-    assert "beyond its interval: another patient's MLO. What does not: mirrored." in words
+    assert "beyond its interval: another patient's MLO. No cost was shown for: mirrored." in words
     assert "with each view alone 70.0 (60.0 to 80.0)" in words
     assert (
         "| another patient's MLO | share of breasts 1 | 60.0 (70.0 to 90.0) | -20.0 (-30.0 to -10.0)" in words
